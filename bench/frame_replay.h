@@ -22,14 +22,23 @@ class FrameReplay final : public engine::PortQueue {
  public:
   static constexpr uint32_t kFrameBytes = 60;  ///< Ethernet's minimum, without checksum.
 
-  /// @param fill Writes the frame of an index into its kFrameBytes zeroed bytes.
+  /// @param fill_frame Writes the frame of an index into its kFrameBytes zeroed bytes.
   template <class F>
-  FrameReplay(uint32_t frame_count, F&& fill) : bytes_(size_t{frame_count} * kStride) {
+  FrameReplay(uint32_t frame_count, F&& fill_frame) : bytes_(size_t{frame_count} * kStride) {
     packets_.reserve(frame_count);
     for (uint32_t i = 0; i < frame_count; i++) {
-      std::byte* const frame = &bytes_[size_t{i} * kStride];
-      fill(i, std::span<std::byte>(frame, kFrameBytes));
-      packets_.push_back({frame, kFrameBytes, engine::PacketLayer::kFrame, {}});
+      packets_.push_back(
+          {&bytes_[size_t{i} * kStride], kFrameBytes, engine::PacketLayer::kFrame, {}});
+    }
+    fill(fill_frame);
+  }
+
+  /// Writes all frames anew. @param fill_frame As in the constructor.
+  template <class F>
+  void fill(F&& fill_frame) {
+    std::ranges::fill(bytes_, std::byte());
+    for (uint32_t i = 0; i < packets_.size(); i++) {
+      fill_frame(i, std::span<std::byte>(packets_[i].data, kFrameBytes));
     }
   }
 

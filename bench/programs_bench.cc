@@ -50,16 +50,22 @@ void fill_flow(uint32_t flow, std::span<std::byte> frame) {
   Udp::Length::store(udp, kIpBytes - Ipv4::kBytes);
 }
 
-/// Returns frames of random flows; each flow at least once.
-FrameReplay make_frames(uint32_t flows) {
+/// Returns frames of all flows in turn.
+FrameReplay frames_in_turn(uint32_t flows) {
+  return {std::max(flows, uint32_t{65'536}),
+          [flows](uint32_t i, std::span<std::byte> frame) { fill_flow(i % flows, frame); }};
+}
+
+/// Puts the frames of random flows in their place, each flow at least once. The order is another one
+/// than that in which frames_in_turn() has made the records, so these lie in no order.
+void shuffle_flows(uint32_t flows, FrameReplay& frames) {
   Prng prng(1);
-  std::vector<uint32_t> order(std::max(flows, uint32_t{65'536}));
+  std::vector<uint32_t> order(frames.frame_count());
   for (uint32_t i = 0; i < order.size(); i++) order[i] = i < flows ? i : prng.below(flows);
   for (uint32_t i = static_cast<uint32_t>(order.size()); i > 1; i--) {
     std::swap(order[i - 1], order[prng.below(i)]);
   }
-  return {static_cast<uint32_t>(order.size()),
-          [&order](uint32_t i, std::span<std::byte> frame) { fill_flow(order[i], frame); }};
+  frames.fill([&order](uint32_t i, std::span<std::byte> frame) { fill_flow(order[i], frame); });
 }
 
 /// Runs a program over all frames, pass after pass.
@@ -67,11 +73,12 @@ template <class App>
 class ProgramRunner {
  public:
   ProgramRunner(App app, uint32_t flows)
-      : frames_(make_frames(flows)), core_(0, frames_, std::move(app), {}) {}
+      : frames_(frames_in_turn(flows)), core_(0, frames_, std::move(app), {}) {}
   void pass() {
     frames_.rewind();
     for (; !frames_.done(); now_ = now_ + kBurstTime) core_.run_once(now_);
   }
+  void shuffle(uint32_t flows) { shuffle_flows(flows, frames_); }
   [[nodiscard]] uint64_t sent() const { return frames_.sent(); }
   [[nodiscard]] uint64_t frame_count() const { return frames_.frame_count(); }
 
@@ -81,35 +88,43 @@ class ProgramRunner {
   Instant now_;
 };
 
-/// Calls `is_forwarded(packet, now)` for all frames, pass after pass, and sends the frames for which
-/// it returns true.
-template <class F>
+/// Calls `prefetch(packets)` for some packets of a burst, then `is_forwarded(packet, index, now)` for
+/// each of them, pass after pass, and sends the frames for which it returns true.
+template <class Prefetch, class F>
 class LoopRunner {
  public:
-  LoopRunner(F is_forwarded, uint32_t flows)
-      : frames_(make_frames(flows)), is_forwarded_(std::move(is_forwarded)) {}
+  LoopRunner(Prefetch prefetch, F is_forwarded, uint32_t flows)
+      : frames_(frames_in_turn(flows)),
+        prefetch_(std::move(prefetch)),
+        is_forwarded_(std::move(is_forwarded)) {}
   void pass() {
     frames_.rewind();
     for (; !frames_.done(); now_ = now_ + kBurstTime) {
       const uint32_t count = frames_.receive(burst_);
       uint32_t sending = 0;
-      for (uint32_t i = 0; i < count; i++) {
-        if (is_forwarded_(burst_[i], now_)) forward(burst_[i], sending_[sending++]);
+      for (uint32_t begin = 0; begin < count; begin += apps::kNotesMax) {
+        const uint32_t end = std::min(begin + apps::kNotesMax, count);
+        prefetch_(std::span(burst_).subspan(begin, end - begin));
+        for (uint32_t i = begin; i < end; i++) {
+          if (is_forwarded_(burst_[i], i - begin, now_)) forward(burst_[i], sending_[sending++]);
+        }
       }
       frames_.transmit(std::span(sending_).first(sending));
     }
   }
+  void shuffle(uint32_t flows) { shuffle_flows(flows, frames_); }
   [[nodiscard]] uint64_t sent() const { return frames_.sent(); }
 
  private:
   FrameReplay frames_;
+  Prefetch prefetch_;
   F is_forwarded_;
   std::array<engine::Packet, engine::kBurstPackets> burst_;
   std::array<engine::TxPacket, engine::kBurstPackets> sending_;
   Instant now_;
 };
 
-/// Measures program and loop in turn, after a pass of each that makes the records.
+/// Measures program and loop in turn, after passes of each that make the records.
 template <class Program, class Loop>
 ProgramsBenchRow measure(std::string name, uint32_t flows, const ProgramsBenchConfig& config,
                          Program& program, Loop& loop) {
@@ -121,8 +136,13 @@ ProgramsBenchRow measure(std::string name, uint32_t flows, const ProgramsBenchCo
     const auto packets = static_cast<double>(passes * program.frame_count());
     return packets / (thread_cpu_s() - begin_s) * 1e-6;
   };
-  program.pass();
-  loop.pass();
+  const auto make_records = [&](auto& runner) {
+    runner.pass();
+    runner.shuffle(flows);
+    runner.pass();
+  };
+  make_records(program);
+  make_records(loop);
   std::vector<double> rates, loop_rates, ratios;
   for (uint32_t i = 0; i < config.repetitions; i++) {
     rates.push_back(rate_of(program));
@@ -152,14 +172,14 @@ ProgramsBenchRow filter_row(uint32_t flows, const ProgramsBenchConfig& config) {
   TRIB_ASSERT(state.has_value());
   ProgramRunner program(filter::App(*state), flows);
   memory::PacketByteCounter dropped;
-  const auto passes = [&dropped](const engine::Packet& packet, Instant) {
+  const auto passes = [&dropped](const engine::Packet& packet, uint32_t, Instant) {
     const bool is_plain = packet.size >= kUdpAt &&
                           Ether::EtherType::load(packet.data) == wire::kEtherTypeIpv4 &&
                           packet.data[kIpAt] == std::byte{0x45};
     if (!is_plain) count_packet(dropped, packet.size);
     return is_plain;
   };
-  LoopRunner loop(passes, flows);
+  LoopRunner loop([](std::span<const engine::Packet>) {}, passes, flows);
   ProgramsBenchRow row = measure("filter", flows, config, program, loop);
   row.is_correct = row.is_correct && dropped.packets == 0 &&
                    state->dropped(filter::Drop::kNonIp) == memory::PacketByteCounter();
@@ -202,10 +222,22 @@ ProgramsBenchRow telemetry_row(uint32_t flows, const ProgramsBenchConfig& config
   memory::RecordStore<apps::FlowKey, LoopFlow, apps::FlowKeyHash> store(
       {.capacity = flows, .hash_seed = 0});
   memory::PacketByteCounter accounted;
-  const auto account = [&](const engine::Packet& packet, Instant now) {
+  // As the program: read and prefetch some packets, then account them.
+  std::array<apps::FlowKey, apps::kNotesMax> keys;
+  std::array<uint64_t, apps::kNotesMax> hashes{};
+  const auto prefetch = [&](std::span<const engine::Packet> packets) {
+    for (uint32_t i = 0; i < packets.size(); i++) {
+      if (packets[i].size < kUdpAt + Udp::kBytes) continue;
+      keys[i] = key_of(packets[i].data);
+      hashes[i] = store.hash_of(keys[i]);
+      store.prefetch_index(hashes[i]);
+    }
+    for (uint32_t i = 0; i < packets.size(); i++) store.prefetch_record(hashes[i]);
+  };
+  const auto account = [&](const engine::Packet& packet, uint32_t i, Instant now) {
     if (packet.size < kUdpAt + Udp::kBytes) return true;
-    const apps::FlowKey key = key_of(packet.data);
-    LoopFlow* flow = store.lookup(key);
+    const apps::FlowKey& key = keys[i];
+    LoopFlow* flow = store.lookup(key, hashes[i]);
     if (flow == nullptr) {
       flow = store.create(key).record;
       if (flow == nullptr) return true;
@@ -217,7 +249,7 @@ ProgramsBenchRow telemetry_row(uint32_t flows, const ProgramsBenchConfig& config
     count_packet(accounted, ip_bytes);
     return true;
   };
-  LoopRunner loop(account, flows);
+  LoopRunner loop(prefetch, account, flows);
   ProgramsBenchRow row = measure("telemetry", flows, config, program, loop);
   const auto kept = (*state)->counters()[static_cast<size_t>(telemetry::Outcome::kAccounted)];
   row.is_correct = row.is_correct && kept == accounted && store.size() == flows &&
@@ -245,10 +277,19 @@ ProgramsBenchRow guard_row(uint32_t flows, const ProgramsBenchConfig& config) {
 
   guard::GuardState& records = **loop_state;
   memory::PacketByteCounter forwarded;
-  const auto judge = [&](const engine::Packet& packet, Instant now) {
+  std::array<guard::GuardNote, apps::kNotesMax> notes;
+  const auto prefetch = [&](std::span<const engine::Packet> packets) {
+    for (uint32_t i = 0; i < packets.size(); i++) {
+      if (packets[i].size < kUdpAt + Udp::kBytes) continue;
+      notes[i].facts = facts_of(packets[i].data);
+      records.prefetch_index(notes[i]);
+    }
+    for (uint32_t i = 0; i < packets.size(); i++) records.prefetch_record(notes[i]);
+  };
+  const auto judge = [&](const engine::Packet& packet, uint32_t i, Instant now) {
     if (packet.size < kUdpAt + Udp::kBytes) return false;
-    const guard::PacketFacts facts = facts_of(packet.data);
-    const auto place = records.known().place_of(facts.source, facts.destination);
+    const guard::PacketFacts& facts = notes[i].facts;
+    const auto place = notes[i].place;
     const bool known = guard::KnownSources::look(place);
     const auto verdict = records.meter(facts, known, now);
     if (verdict.treatment != guard::Treatment::kPass) return false;
@@ -256,7 +297,7 @@ ProgramsBenchRow guard_row(uint32_t flows, const ProgramsBenchConfig& config) {
     count_packet(forwarded, packet.size);
     return true;
   };
-  LoopRunner loop(judge, flows);
+  LoopRunner loop(prefetch, judge, flows);
   ProgramsBenchRow row = measure("guard", flows, config, program, loop);
   const auto passed = (*state)->counters()[static_cast<size_t>(guard::Outcome::kForwarded)];
   row.is_correct = row.is_correct && passed == forwarded;

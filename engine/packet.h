@@ -33,6 +33,7 @@ struct Packet {
   Endpoint source;  ///< Set by the port for kUdpPayload, by the program for kFrame.
 
   [[nodiscard]] std::span<const std::byte> bytes() const { return {data, size}; }
+  [[nodiscard]] bool is_frame() const { return layer == PacketLayer::kFrame; }
 };
 
 /// A packet to be sent. `data` must stay unchanged until transmit() returns.

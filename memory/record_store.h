@@ -6,18 +6,17 @@
 /// Model:   A hash index maps a key to a slot of a dense slab; beside it lie the REF flags, 64 to a
 ///          word. With a Place, records, buckets and flags have addresses in shared memory.
 /// Shapes:  `capacity` slots. A record stays where it is from create() to erase().
-/// Threads: Owned by one thread, so the index (libcuckoo) is used without its locks.
+/// Threads: Owned by one thread.
 /// Errors:  create() on a full store or a full index is refused and counted; neither grows.
-/// Memory:  Taken in the constructor; unused slots are not touched. Later only the refusal
-///          kIndexFull allocates (an exception inside libcuckoo, caught here).
+/// Memory:  Taken in the constructor; unused records are not touched. Later nothing allocates.
 /// Tests:   tests/memory/record_store_test.cc, tests/memory/record_store_bench.cc
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstdint>
 #include <functional>
-#include <libcuckoo/cuckoohash_map.hh>
 #include <memory>
 #include <type_traits>
 #include <vector>
@@ -25,6 +24,7 @@
 #include "base/assert.h"
 #include "memory/ref_bits.h"
 #include "memory/shared_memory.h"
+#include "memory/slot_index.h"
 
 namespace tributary::memory {
 
@@ -37,7 +37,7 @@ enum class CreateStatus : uint8_t {
 
 /// Bytes of a bucket of the hash table in shared memory. Assumed: one largest request.
 inline constexpr uint32_t kHashBucketBytes = 64;
-/// Keys of a bucket; as in libcuckoo.
+/// Keys of a bucket in shared memory. Assumed: half of the host's, which keeps only their tags.
 inline constexpr uint32_t kKeysPerBucket = 4;
 /// Bytes from one record's REF flag to the next. Assumed: one smallest request, as in the model's
 /// ref_flag_bytes.
@@ -100,8 +100,10 @@ class RecordStore {
   [[nodiscard]] Created create(const Key& key);
 
   /// Returns the record of `key`, or null. Sets its REF flag.
-  [[nodiscard]] Record* lookup(const Key& key) {
-    const uint32_t slot = find_slot(key);
+  [[nodiscard]] Record* lookup(const Key& key) { return lookup(key, hash_of(key)); }
+  /// The same. @param hash hash_of(key)
+  [[nodiscard]] Record* lookup(const Key& key, uint64_t hash) {
+    const uint32_t slot = find_slot(key, hash);
     if (slot == kNoSlot) {
       counters_.missed++;
       return nullptr;
@@ -114,8 +116,29 @@ class RecordStore {
   /// Returns the record of `key`, or null, and leaves its REF flag as it is. For timers, reports
   /// and tests.
   [[nodiscard]] Record* peek(const Key& key) {
-    const uint32_t slot = find_slot(key);
+    const uint32_t slot = find_slot(key, hash_of(key));
     return slot == kNoSlot ? nullptr : &slab_[slot];
+  }
+
+  // --- Prefetching ---------------------------------------------------------------------------------
+  // prefetch_index() for some packets, then prefetch_record() for each of them, overlaps their
+  // latencies.
+
+  /// Returns the hash with which the calls below find a key.
+  [[nodiscard]] uint64_t hash_of(const Key& key) const { return index_hash_(key); }
+  /// Prefetches the place of a key in the index.
+  void prefetch_index(uint64_t hash) const { index_.prefetch(hash); }
+  /// Prefetches the key and `size_bytes` of its record from `offset_bytes` on, if there is a record.
+  /// @pre prefetch_index(hash), some time before.
+  void prefetch_record(uint64_t hash, uint32_t offset_bytes = 0, uint32_t size_bytes = 1) const {
+    const uint32_t slot = index_.guess(hash);
+    if (slot == kNoSlot) return;
+    const auto* const key = reinterpret_cast<const std::byte*>(&keys_[slot]);
+    __builtin_prefetch(key);
+    // A key may lie in two cache lines.
+    if constexpr (64 % sizeof(Key) != 0) __builtin_prefetch(key + sizeof(Key) - 1);
+    const auto* const record = reinterpret_cast<const std::byte*>(&slab_[slot]) + offset_bytes;
+    for (uint32_t at = 0; at < size_bytes; at += 64) __builtin_prefetch(record + at, /*rw=*/1);
   }
 
   /// Erases the record of `key`. @return false if there is none.
@@ -191,11 +214,10 @@ class RecordStore {
   [[nodiscard]] const Counters& counters() const { return counters_; }
 
  private:
-  static constexpr uint32_t kNoSlot = UINT32_MAX;
+  static constexpr uint32_t kNoSlot = SlotIndex::kNoSlot;
 
   /// Hashes, mixes in the seed, then applies the finaliser of SplitMix64, which spreads every bit
-  /// over all others. Both parts must look random: libcuckoo takes a key's first bucket from the
-  /// low bits and the step to its second from a fold of all bits.
+  /// over all others: the index uses the low and the high half apart.
   struct SeededHash {
     uint64_t seed;
     [[nodiscard]] uint64_t hash(const Key& key) const {
@@ -212,21 +234,26 @@ class RecordStore {
       return z ^ (z >> 31);
     }
   };
-  using Index = libcuckoo::cuckoohash_map<Key, uint32_t, SeededHash>;
 
-  /// Places in the index for each record. With buckets of four, insertion starts to fail near 95 %
-  /// full; at half full it does not (see tests).
-  static constexpr size_t kIndexPlacesPerRecord = 2;
+  /// Places in shared memory's buckets for each record.
+  static constexpr uint64_t kPlacesPerRecord = 2;
 
-  [[nodiscard]] uint32_t find_slot(const Key& key) const {
-    const auto found = locked_index_.find(key);
-    return found == locked_index_.end() ? kNoSlot : found->second;
+  [[nodiscard]] uint32_t find_slot(const Key& key, uint64_t hash) const {
+    return index_.find(hash, [&](uint32_t slot) { return are_equal(keys_[slot], key); });
   }
 
-  /// Returns create()'s reply for a key that already has a record.
-  Created existing(uint32_t slot) {
-    bits_.touch(slot);
-    return {CreateStatus::kExists, &slab_[slot]};
+  /// Compares keys. Whole words at once where their bytes decide: a call of memcmp costs more than
+  /// the rest of a look-up.
+  static bool are_equal(const Key& a, const Key& b) {
+    if constexpr (std::has_unique_object_representations_v<Key> && sizeof(Key) % 8 == 0) {
+      using Words = std::array<uint64_t, sizeof(Key) / 8>;
+      const auto words_a = std::bit_cast<Words>(a), words_b = std::bit_cast<Words>(b);
+      uint64_t differing = 0;
+      for (size_t i = 0; i < words_a.size(); i++) differing |= words_a[i] ^ words_b[i];
+      return differing == 0;
+    } else {
+      return a == b;
+    }
   }
 
   struct SlabDeleter {
@@ -240,8 +267,8 @@ class RecordStore {
   }
 
   // Read by every lookup.
-  Index index_;
-  typename Index::locked_table locked_index_;  ///< Holds all locks for the store's whole life.
+  SlotIndex index_;
+  std::vector<Key> keys_;                             ///< Shape [capacity]; valid where live.
   std::unique_ptr<Record, SlabDeleter> slab_memory_;  ///< Null if the slab is in shared memory.
   SeededHash index_hash_;
   Place place_;
@@ -249,24 +276,21 @@ class RecordStore {
   RefBits bits_;
   Counters counters_;
   // Read by create, erase and scans.
-  std::vector<Key> keys_;       ///< Shape [capacity]; valid where live.
   std::vector<uint32_t> free_;  ///< Free slots. The last one is taken next; slot 0 is taken first.
 };
 
 template <class Key, class Record, class Hash>
 RecordStore<Key, Record, Hash>::RecordStore(const Config& config)
-    : index_(kIndexPlacesPerRecord * config.capacity, SeededHash{config.hash_seed}),
-      locked_index_(index_.lock_table()),
+    : index_(config.capacity),
+      keys_(config.capacity),
       slab_memory_(heap_slab(config), SlabDeleter{config.capacity}),
       index_hash_{config.hash_seed},
       place_(config.place),
       slab_(place_.records == nullptr ? slab_memory_.get()
                                       : reinterpret_cast<Record*>(place_.records)),
       bits_(config.capacity),
-      keys_(config.capacity),
       free_(config.capacity) {
   TRIB_ASSERT(config.capacity > 0 && config.capacity <= kCapacityMax);
-  locked_index_.maximum_hashpower(locked_index_.hashpower());
   for (uint32_t i = 0; i < config.capacity; i++) free_[i] = config.capacity - 1 - i;
 }
 
@@ -274,7 +298,7 @@ template <class Key, class Record, class Hash>
 auto RecordStore<Key, Record, Hash>::place_in(SharedMemory& memory, uint32_t capacity)
     -> Result<Place> {
   const uint64_t buckets =
-      std::bit_ceil(kIndexPlacesPerRecord * uint64_t{capacity} / kKeysPerBucket + 1);
+      std::bit_ceil(kPlacesPerRecord * uint64_t{capacity} / kKeysPerBucket + 1);
   Place place{.bucket_mask = buckets - 1};
   std::byte* bytes[3] = {};
   const uint64_t sizes[3] = {uint64_t{capacity} * sizeof(Record), buckets * kHashBucketBytes,
@@ -293,18 +317,18 @@ auto RecordStore<Key, Record, Hash>::place_in(SharedMemory& memory, uint32_t cap
 
 template <class Key, class Record, class Hash>
 auto RecordStore<Key, Record, Hash>::create(const Key& key) -> Created {
+  const uint64_t hash = hash_of(key);
+  const uint32_t known = find_slot(key, hash);
+  if (known != kNoSlot) {
+    bits_.touch(known);
+    return {CreateStatus::kExists, &slab_[known]};
+  }
   if (free_.empty()) [[unlikely]] {
-    const uint32_t slot = find_slot(key);
-    if (slot != kNoSlot) return existing(slot);
     counters_.refused_store_full++;
     return {CreateStatus::kStoreFull, nullptr};
   }
   const uint32_t slot = free_.back();
-  try {
-    auto [place, is_new] = locked_index_.insert(key, slot);  // One probe answers both questions.
-    if (!is_new) return existing(place->second);
-  } catch (const libcuckoo::maximum_hashpower_exceeded&) {
-    // libcuckoo throws this instead of growing. It has changed nothing.
+  if (!index_.insert(hash, slot)) [[unlikely]] {
     counters_.refused_index_full++;
     return {CreateStatus::kIndexFull, nullptr};
   }
@@ -317,10 +341,10 @@ auto RecordStore<Key, Record, Hash>::create(const Key& key) -> Created {
 
 template <class Key, class Record, class Hash>
 bool RecordStore<Key, Record, Hash>::erase(const Key& key) {
-  const Key key_copy = key;  // `key` may lie in the record to erase.
-  const uint32_t slot = find_slot(key_copy);
+  const uint64_t hash = hash_of(key);
+  const uint32_t slot = find_slot(key, hash);
   if (slot == kNoSlot) return false;
-  locked_index_.erase(key_copy);
+  index_.erase(hash, slot);
   bits_.clear_live(slot);
   free_.push_back(slot);  // Never beyond `capacity`, so it does not allocate.
   counters_.erased++;

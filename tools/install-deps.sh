@@ -18,9 +18,9 @@ set -euo pipefail
 names=(core dev torch dpdk grpc race)
 declare -A groups=(
   [core]="g++ cmake ninja-build pkgconf libsodium-dev libfmt-dev libexpected-dev libcli11-dev libtomlplusplus-dev
-          nlohmann-json3-dev libcuckoo-dev libtbb-dev libpcap-dev
+          nlohmann-json3-dev libtbb-dev libpcap-dev
           libcpp-httplib-dev prometheus-cpp-dev"
-  [dev]="python3 help2man libgtest-dev libgmock-dev libbenchmark-dev ccache clang-format clang-19 clang-tidy-19
+  [dev]="python3 help2man libgtest-dev libgmock-dev libbenchmark-dev libcuckoo-dev ccache clang-format clang-19 clang-tidy-19
          libclang-rt-19-dev"
   # OpenBLAS is only a Recommends of python3-torch, but training is ten times slower without it.
   [torch]="python3-torch python3-numpy python3-sklearn libopenblas0-pthread python3-wheel python3-venv python3-pip"

@@ -11,6 +11,7 @@
 #include <span>
 
 #include "apps/guard/program.h"
+#include "engine/packet.h"
 
 namespace tributary::guard {
 
@@ -18,14 +19,34 @@ class App {
  public:
   /// The name of the program in errors.
   static constexpr const char* kName = "guard";
+  /// The most packets that prefetch() takes.
+  static constexpr uint32_t kPrefetchPackets = apps::kNotesMax;
 
   explicit App(GuardState& state) : state_(state) {}
 
   static void begin_burst() {}
-  /// Starts the packet's thread, which forwards or drops it.
+  /// Reads the packets that process() will run next, and prefetches their records.
+  void prefetch(std::span<const engine::Packet> burst) {
+    state_.notes().clear();
+    for (const engine::Packet& packet : burst) {
+      GuardNote& note = state_.notes().add(packet.data);
+      apps::FlowPacket flow;
+      const apps::FlowFit fit = apps::read_flow(packet.bytes(), packet.is_frame(), flow);
+      note.fit = take_facts(flow, fit, note.facts);
+      if (note.fit == apps::FlowFit::kFits) state_.prefetch_index(note);
+    }
+    for (const GuardNote& note : state_.notes().all()) {
+      if (note.fit == apps::FlowFit::kFits) state_.prefetch_record(note);
+    }
+  }
+  /// Runs the packet's thread, which forwards or drops it.
   template <microcode::Machine M>
   void process(M& m) {
-    guard_packet(m, state_);
+    if constexpr (M::kSuspends) {
+      guard_packet(m, state_);
+    } else {
+      guard_in_place(m, state_);
+    }
   }
   /// Starts the timer threads that are due.
   template <microcode::Machine M>

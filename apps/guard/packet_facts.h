@@ -63,13 +63,12 @@ struct PacketFacts {
   return fit == apps::FlowFit::kFits || fit == apps::FlowFit::kHeadersTooLong;
 }
 
-/// Reads the machine's packet. @param facts Value-initialised; complete only if the packet fits.
-template <microcode::Machine M>
-apps::FlowFit read_packet(M& m, PacketFacts& facts) {
-  if (!m.arrived_as_frame()) return apps::FlowFit::kNotFrame;
-  apps::FlowPacket packet;
-  const auto mark = [&m](const microcode::Instruction& instruction) { m.instruction(instruction); };
-  const apps::FlowFit fit = apps::parse_flow(m.head(), m.packet_size(), mark, packet);
+/// Takes the facts from a packet whose flow was read.
+/// @param fit   The result of reading it.
+/// @param facts Value-initialised; complete only if the packet fits.
+/// @return kFits if the guard can judge the packet, else `fit`.
+inline apps::FlowFit take_facts(const apps::FlowPacket& packet, apps::FlowFit fit,
+                                PacketFacts& facts) {
   if (!has_addresses(fit)) return fit;
   facts.source = packet.key.source;
   facts.destination = packet.key.destination;
@@ -81,6 +80,16 @@ apps::FlowFit read_packet(M& m, PacketFacts& facts) {
     facts.destination_port = packet.key.destination_port;
   }
   return apps::FlowFit::kFits;
+}
+
+/// Reads the machine's packet. @param facts, @return As take_facts().
+template <microcode::Machine M>
+apps::FlowFit read_packet(M& m, PacketFacts& facts) {
+  if (!m.arrived_as_frame()) return apps::FlowFit::kNotFrame;
+  apps::FlowPacket packet;
+  const auto mark = [&m](const microcode::Instruction& instruction) { m.instruction(instruction); };
+  const apps::FlowFit fit = apps::parse_flow(m.head(), m.packet_size(), mark, packet);
+  return take_facts(packet, fit, facts);
 }
 
 }  // namespace tributary::guard

@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 
 #include "apps/counting.h"
 #include "apps/guard/packet_facts.h"
@@ -164,6 +165,53 @@ void learn(M& m, GuardState& state, const PacketFacts& facts, bool known, bool c
   }
 }
 
+/// Ends a packet that needs no judgement. @return whether it has.
+template <microcode::Machine M>
+bool end_unjudged(M& m, GuardState& state, const PacketFacts& facts, apps::FlowFit fit) {
+  if (fit != apps::FlowFit::kFits) {
+    end_misfit(m, state, fit);
+    return true;
+  }
+  if (!is_allowed(state.config(), facts.source)) return false;
+  apps::count(m, state, Outcome::kAllowed, m.packet_size());
+  m.forward();
+  return true;
+}
+
+/// Counts the events of a destination's verdict.
+template <microcode::Machine M>
+void count_verdict(M& m, GuardState& state, const DestinationVerdict& destination) {
+  if (!destination.tracked) apps::count(m, state, Outcome::kDestinationUntracked);
+  if (destination.violation_began) apps::count(m, state, Outcome::kViolation);
+}
+
+/// Tells whether a packet takes back a SYN: see explain_syn().
+[[nodiscard]] inline bool explains_syn(const PacketFacts& facts, bool known,
+                                       const DestinationVerdict& destination) {
+  return facts.kind == PacketKind::kTcp && known && destination.syn_violated;
+}
+
+/// Tells whether the packet goes on to the records of its source and network.
+[[nodiscard]] inline bool asks_suspects(const DestinationVerdict& destination) {
+  return destination.treatment == Treatment::kPass &&
+         (destination.violated || destination.has_culprits);
+}
+
+/// Forwards or drops the packet, and counts it.
+/// @param outcome Of ask_suspects(), or kForwarded if they were not asked.
+template <microcode::Machine M>
+void end_packet(M& m, GuardState& state, const PacketFacts& facts, bool known,
+                const DestinationVerdict& destination, Outcome outcome, Instant at) {
+  if (destination.treatment != Treatment::kPass) {
+    outcome = outcome_of(destination.treatment, Level::kDestination, state.config().dry_run);
+  }
+  if (is_drop(outcome)) return apps::refuse(m, state, outcome);
+  if (outcome == Outcome::kForwarded && destination.spared) outcome = Outcome::kKnown;
+  learn(m, state, facts, known, destination.calm, at);
+  apps::count(m, state, outcome, m.packet_size());
+  m.forward();
+}
+
 /// Runs the thread for one packet.
 template <microcode::Machine M>
 microcode::Thread guard_packet(M& m, GuardState& state) {
@@ -171,41 +219,54 @@ microcode::Thread guard_packet(M& m, GuardState& state) {
   using microcode::XtxnKind;
   PacketFacts facts;
   const apps::FlowFit fit = read_packet(m, facts);
-  if (fit != apps::FlowFit::kFits) {
-    end_misfit(m, state, fit);
-    co_return;
-  }
-  if (is_allowed(state.config(), facts.source)) {
-    apps::count(m, state, Outcome::kAllowed, m.packet_size());
-    m.forward();
-    co_return;
-  }
+  if (end_unjudged(m, state, facts, fit)) co_return;
   const Instant at = m.arrived_at();
   const SourceStanding source = co_await look_up_source(m, state, facts, at);
   m.instruction(kMeterDestination);
   const DestinationVerdict destination = co_await m.issue(
       Xtxn{XtxnKind::kPolice, state.destinations(), kRecordBytes},
       [&state, &facts, source, at] { return state.meter(facts, source.known, at); });
-  if (!destination.tracked) apps::count(m, state, Outcome::kDestinationUntracked);
-  if (destination.violation_began) apps::count(m, state, Outcome::kViolation);
-  if (facts.kind == PacketKind::kTcp && source.known && destination.syn_violated) {
+  count_verdict(m, state, destination);
+  if (explains_syn(facts, source.known, destination)) {
     co_await explain_syn(m, state, facts, source, at);
   }
-
   Outcome outcome = Outcome::kForwarded;
-  if (destination.treatment != Treatment::kPass) {
-    outcome = outcome_of(destination.treatment, Level::kDestination, state.config().dry_run);
-  } else if (destination.violated || destination.has_culprits) {
+  if (asks_suspects(destination)) {
     outcome = co_await ask_suspects(m, state, facts, source.known, destination.violated, at);
   }
-  if (is_drop(outcome)) {
-    apps::refuse(m, state, outcome);
-    co_return;
+  end_packet(m, state, facts, source.known, destination, outcome, at);
+}
+
+/// Runs the steps of guard_packet() in one go, on a machine that suspends no thread. Its rare
+/// subroutines run to their end when they are called.
+template <microcode::Machine M>
+void guard_in_place(M& m, GuardState& state) {
+  std::optional<GuardNote> own;
+  const GuardNote* note = state.notes().next(m.head().bytes());
+  if (note == nullptr) {
+    note = &own.emplace();
+    own->fit = read_packet(m, own->facts);
+    if (own->fit == apps::FlowFit::kFits) {
+      own->place = state.known().place_of(own->facts.source, own->facts.destination);
+    }
   }
-  if (outcome == Outcome::kForwarded && destination.spared) outcome = Outcome::kKnown;
-  learn(m, state, facts, source.known, destination.calm, at);
-  apps::count(m, state, outcome, m.packet_size());
-  m.forward();
+  const PacketFacts& facts = note->facts;
+  if (end_unjudged(m, state, facts, note->fit)) return;
+  const Instant at = m.arrived_at();
+  SourceStanding source{.known = KnownSources::look(note->place)};
+  if (!source.known && facts.kind == PacketKind::kTcp) [[unlikely]] {
+    source = look_up_source(m, state, facts, at).await_resume();
+  }
+  const DestinationVerdict destination = state.meter(facts, source.known, at);
+  count_verdict(m, state, destination);
+  if (explains_syn(facts, source.known, destination)) [[unlikely]] {
+    explain_syn(m, state, facts, source, at).await_resume();
+  }
+  Outcome outcome = Outcome::kForwarded;
+  if (asks_suspects(destination)) [[unlikely]] {
+    outcome = ask_suspects(m, state, facts, source.known, destination.violated, at).await_resume();
+  }
+  end_packet(m, state, facts, source.known, destination, outcome, at);
 }
 
 /// Counts the changes that a timer thread made.

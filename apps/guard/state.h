@@ -17,6 +17,7 @@
 #include <span>
 #include <type_traits>
 
+#include "apps/burst_notes.h"
 #include "apps/guard/config.h"
 #include "apps/guard/flow_tracker.h"
 #include "apps/guard/known_sources.h"
@@ -99,6 +100,14 @@ struct ScanEvents {
   uint32_t expired = 0;
 };
 
+/// A packet as read before its thread begins.
+struct GuardNote {
+  PacketFacts facts;
+  apps::FlowFit fit = apps::FlowFit::kNotFrame;
+  KnownSources::Place place;      ///< If it fits.
+  uint64_t destination_hash = 0;  ///< If it fits.
+};
+
 class GuardState {
  public:
   /// Takes counters from SRAM, and the known sources and handshakes from DRAM.
@@ -109,6 +118,7 @@ class GuardState {
   [[nodiscard]] const GuardConfig& config() const { return config_; }
   [[nodiscard]] Counters& counters() { return counters_; }
   [[nodiscard]] const Counters& counters() const { return counters_; }
+  [[nodiscard]] apps::BurstNotes<GuardNote>& notes() { return notes_; }
   [[nodiscard]] const Report& report() const { return report_; }
   [[nodiscard]] const KnownSources& known() const { return known_; }
   [[nodiscard]] const Handshakes& handshakes() const { return handshakes_; }
@@ -120,6 +130,24 @@ class GuardState {
   [[nodiscard]] timers::PeriodicTimers& suspect_timers() { return suspect_timers_; }
   [[nodiscard]] timers::PeriodicTimers& known_timers() { return known_timers_; }
   [[nodiscard]] Instant next_due() const;
+
+  // --- Prefetching, for a packet that fits ---------------------------------------------------------
+
+  /// Completes a packet's note, and prefetches its known source's word and its destination's place in
+  /// the hash index.
+  void prefetch_index(GuardNote& note) const {
+    note.place = known_.place_of(note.facts.source, note.facts.destination);
+    __builtin_prefetch(note.place.word, /*rw=*/1);
+    note.destination_hash = destinations_.hash_of(note.facts.destination);
+    destinations_.prefetch_index(note.destination_hash);
+  }
+  /// Prefetches the destination's record. @pre prefetch_index(), some time before.
+  void prefetch_record(const GuardNote& note) const {
+    destinations_.prefetch_record(
+        note.destination_hash,
+        static_cast<uint32_t>(note.facts.kind) * sizeof(DestinationRecord::Kind),
+        sizeof(DestinationRecord::Kind));
+  }
 
   // --- XTXNs -------------------------------------------------------------------------------------
 
@@ -178,6 +206,7 @@ class GuardState {
   timers::PeriodicTimers suspect_timers_;
   timers::PeriodicTimers known_timers_;
   Report report_;
+  apps::BurstNotes<GuardNote> notes_;
 };
 
 }  // namespace tributary::guard

@@ -13,6 +13,7 @@
 #include "apps/telemetry/expiry.h"
 #include "apps/telemetry/program.h"
 #include "apps/telemetry/telemetry.h"
+#include "engine/packet.h"
 
 namespace tributary::telemetry {
 
@@ -20,14 +21,32 @@ class App {
  public:
   /// The name of the program in errors.
   static constexpr const char* kName = "telemetry";
+  /// The most packets that prefetch() takes.
+  static constexpr uint32_t kPrefetchPackets = apps::kNotesMax;
 
   explicit App(TelemetryState& state) : state_(state) {}
 
   void begin_burst() { state_.begin_burst(); }
-  /// Runs the thread for the packet. Every packet is forwarded unchanged.
+  /// Reads the flows of the packets that process() will run next, and prefetches their records.
+  void prefetch(std::span<const engine::Packet> burst) {
+    state_.notes().clear();
+    for (const engine::Packet& packet : burst) {
+      FlowNote& note = state_.notes().add(packet.data);
+      note.fit = apps::read_flow(packet.bytes(), packet.is_frame(), note.packet);
+      if (note.fit == apps::FlowFit::kFits) note.hash = state_.prefetch_index(note.packet.key);
+    }
+    for (const FlowNote& note : state_.notes().all()) {
+      if (note.fit == apps::FlowFit::kFits) state_.prefetch_record(note.hash);
+    }
+  }
+  /// Runs the packet's thread. Every packet is forwarded unchanged.
   template <microcode::Machine M>
   void process(M& m) {
-    process_packet(m, state_);
+    if constexpr (M::kSuspends) {
+      process_packet(m, state_);
+    } else {
+      process_in_place(m, state_);
+    }
   }
   /// Runs the timer threads that are due.
   template <microcode::Machine M>

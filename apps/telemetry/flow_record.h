@@ -59,6 +59,28 @@ struct alignas(64) FlowRecord {
 };
 static_assert(sizeof(FlowRecord) == 128);
 
+/// Returns a record on the wire that names the flow and has no counts, and the flow of a record.
+[[nodiscard]] inline wire::IpfixFlow ipfix_flow_of(const apps::FlowKey& key) {
+  return {.source = key.source,
+          .destination = key.destination,
+          .is_ipv6 = key.ip_version == 6,
+          .protocol = key.protocol,
+          .source_port = key.source_port,
+          .destination_port = key.destination_port,
+          .vlan = key.vlan,
+          .customer_vlan = key.customer_vlan};
+}
+[[nodiscard]] inline apps::FlowKey flow_key_of(const wire::IpfixFlow& flow) {
+  return {.source = flow.source,
+          .destination = flow.destination,
+          .source_port = flow.source_port,
+          .destination_port = flow.destination_port,
+          .vlan = flow.vlan,
+          .customer_vlan = flow.customer_vlan,
+          .protocol = flow.protocol,
+          .ip_version = static_cast<uint8_t>(flow.is_ipv6 ? 6 : 4)};
+}
+
 /// An exported span.
 struct FlowExport {
   apps::FlowKey key;

@@ -11,6 +11,8 @@
 /// Tests:    tests/apps/telemetry/telemetry_test.cc, tests/apps/telemetry/interleaving_test.cc
 #pragma once
 
+#include <optional>
+
 #include "apps/counting.h"
 #include "apps/telemetry/telemetry.h"
 #include "memory/xtxn.h"
@@ -45,13 +47,18 @@ microcode::Subroutine<void, M> keep_largest(M& m, uint64_t& word, uint64_t value
   }
 }
 
-/// Reads the packet's headers. @return kAccounted, or the defect.
+/// Returns the packet's note: the one taken when the burst was prefetched, or `own`, made here.
 template <microcode::Machine M>
-Outcome read_flow(M& m, apps::FlowPacket& packet) {
-  if (!m.arrived_as_frame()) return Outcome::kNotFrame;
+const FlowNote& read_flow(M& m, TelemetryState& state, std::optional<FlowNote>& own) {
+  if constexpr (!M::kSuspends) {
+    if (const FlowNote* note = state.notes().next(m.head().bytes())) return *note;
+  }
+  own.emplace();
+  if (!m.arrived_as_frame()) return *own;
   const auto mark = [&m](const microcode::Instruction& instruction) { m.instruction(instruction); };
-  const apps::FlowFit fit = apps::parse_flow(m.head(), m.packet_size(), mark, packet);
-  return fit == apps::FlowFit::kFits ? Outcome::kAccounted : outcome_of(fit);
+  own->fit = apps::parse_flow(m.head(), m.packet_size(), mark, own->packet);
+  if (own->fit == apps::FlowFit::kFits) own->hash = state.hash_of(own->packet.key);
+  return *own;
 }
 
 /// Counts the packet and forwards it unchanged.
@@ -62,20 +69,48 @@ void count_and_forward(M& m, TelemetryState& state, Outcome outcome, uint32_t by
   m.forward();
 }
 
+/// Runs the steps of process_packet() in one go, on a machine that suspends no thread.
+template <microcode::Machine M>
+void process_in_place(M& m, TelemetryState& state) {
+  std::optional<FlowNote> own;
+  const FlowNote& note = read_flow(m, state, own);
+  if (note.fit != apps::FlowFit::kFits) {
+    count_and_forward(m, state, outcome_of(note.fit), m.packet_size());
+    return;
+  }
+  const uint64_t arrived_at = time_word(m.arrived_at());
+  Admission flow = state.admit(note.packet.key, note.hash);
+  if (flow.span == nullptr) [[unlikely]] {
+    flow = state.insert(note.packet.key, arrived_at);
+    if (flow.span == nullptr) {
+      count_and_forward(m, state, flow.refusal, note.packet.ip_bytes);
+      return;
+    }
+  }
+  FlowSpan& span = *flow.span;
+  span.first_at = std::min(span.first_at, arrived_at);
+  span.last_at = std::max(span.last_at, arrived_at);
+  span.tcp_flags |= note.packet.tcp_flags;
+  memory::count_packet(span.counted, note.packet.ip_bytes);
+  count_and_forward(m, state, Outcome::kAccounted, note.packet.ip_bytes);
+}
+
 /// Runs the thread for one packet.
 template <microcode::Machine M>
 microcode::Thread process_packet(M& m, TelemetryState& state) {
-  apps::FlowPacket packet;
-  if (const Outcome defect = read_flow(m, packet); defect != Outcome::kAccounted) {
-    count_and_forward(m, state, defect, m.packet_size());
+  std::optional<FlowNote> own;
+  const FlowNote& note = read_flow(m, state, own);
+  if (note.fit != apps::FlowFit::kFits) {
+    count_and_forward(m, state, outcome_of(note.fit), m.packet_size());
     co_return;
   }
+  const apps::FlowPacket& packet = note.packet;
   const uint64_t arrived_at = time_word(m.arrived_at());
   m.instruction(kHashKey);
   const std::byte* const bucket = state.bucket_of(packet.key);
   Admission flow = co_await m.issue(
       microcode::Xtxn{microcode::XtxnKind::kHashLookup, bucket, memory::kHashBucketBytes},
-      [&state, &packet] { return state.admit(packet.key); });
+      [&state, &note] { return state.admit(note.packet.key, note.hash); });
   if (flow.span == nullptr) {
     flow = co_await m.issue(
         microcode::Xtxn{microcode::XtxnKind::kHashInsert, bucket, memory::kHashBucketBytes},

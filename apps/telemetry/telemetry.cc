@@ -115,20 +115,6 @@ TelemetryState::TelemetryState(const TelemetryConfig& config, const Store::Place
 
 // --- Packets ---
 
-Admission TelemetryState::admit_to(FlowRecord& record) {
-  FlowSpan& span = record.current();
-  span.admitted++;
-  return {.span = &span,
-          .first_at = span.first_at,
-          .last_at = span.last_at,
-          .tcp_flags = span.tcp_flags};
-}
-
-Admission TelemetryState::admit(const apps::FlowKey& key) {
-  FlowRecord* const record = store_.lookup(key);
-  return record == nullptr ? Admission{} : admit_to(*record);
-}
-
 Admission TelemetryState::insert(const apps::FlowKey& key, uint64_t arrived_at) {
   const auto [status, record] = store_.create(key);
   switch (status) {
@@ -213,20 +199,14 @@ void TelemetryState::note_message(uint32_t bytes) {
 }
 
 wire::IpfixFlow TelemetryState::to_ipfix(const FlowExport& flow) const {
-  return {.source = flow.key.source,
-          .destination = flow.key.destination,
-          .is_ipv6 = flow.key.ip_version == 6,
-          .protocol = flow.key.protocol,
-          .source_port = flow.key.source_port,
-          .destination_port = flow.key.destination_port,
-          .vlan = flow.key.vlan,
-          .customer_vlan = flow.key.customer_vlan,
-          .tcp_flags = static_cast<uint16_t>(flow.span.tcp_flags),
-          .end_reason = flow.reason,
-          .packets = flow.span.counted.packets,
-          .octets = flow.span.counted.bytes,
-          .start_ns = since_1970_ns(instant_of(flow.span.first_at)),
-          .end_ns = since_1970_ns(instant_of(flow.span.last_at))};
+  wire::IpfixFlow record = ipfix_flow_of(flow.key);
+  record.tcp_flags = static_cast<uint16_t>(flow.span.tcp_flags);
+  record.end_reason = flow.reason;
+  record.packets = flow.span.counted.packets;
+  record.octets = flow.span.counted.bytes;
+  record.start_ns = since_1970_ns(instant_of(flow.span.first_at));
+  record.end_ns = since_1970_ns(instant_of(flow.span.last_at));
+  return record;
 }
 
 int64_t TelemetryState::since_1970_ns(Instant at) const {

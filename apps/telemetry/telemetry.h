@@ -18,6 +18,7 @@
 #include <memory>
 #include <span>
 
+#include "apps/burst_notes.h"
 #include "apps/flow_key.h"
 #include "apps/telemetry/flow_record.h"
 #include "apps/telemetry/heavy_hitters.h"
@@ -130,6 +131,13 @@ struct FlowAge {
   uint64_t tcp_flags = 0;
 };
 
+/// A packet as read before its thread begins.
+struct FlowNote {
+  apps::FlowPacket packet;
+  apps::FlowFit fit = apps::FlowFit::kNotFrame;
+  uint64_t hash = 0;  ///< If it fits.
+};
+
 class TelemetryState {
  public:
   using Counters = std::array<memory::PacketByteCounter, kOutcomeCount>;
@@ -149,6 +157,16 @@ class TelemetryState {
   // --- For the engine, between bursts --------------------------------------------------------------
 
   void begin_burst() { pool_.all_released(); }
+  [[nodiscard]] apps::BurstNotes<FlowNote>& notes() { return notes_; }
+  [[nodiscard]] uint64_t hash_of(const apps::FlowKey& key) const { return store_.hash_of(key); }
+  /// Prefetches the place of a flow in the hash index. @return hash_of(key)
+  uint64_t prefetch_index(const apps::FlowKey& key) const {
+    const uint64_t hash = store_.hash_of(key);
+    store_.prefetch_index(hash);
+    return hash;
+  }
+  /// Prefetches the record of a flow. @pre prefetch_index(), some time before.
+  void prefetch_record(uint64_t hash) const { store_.prefetch_record(hash); }
   [[nodiscard]] timers::PeriodicTimers& idle_timers() { return idle_timers_; }
   [[nodiscard]] timers::PeriodicTimers& age_timers() { return age_timers_; }
   [[nodiscard]] Instant next_due() const {
@@ -176,7 +194,12 @@ class TelemetryState {
   // --- Services of XTXNs ---------------------------------------------------------------------------
 
   /// Looks a flow up, sets its REF flag and admits a packet to its current span.
-  [[nodiscard]] Admission admit(const apps::FlowKey& key);
+  [[nodiscard]] Admission admit(const apps::FlowKey& key) { return admit(key, hash_of(key)); }
+  /// The same. @param hash hash_of(key)
+  [[nodiscard]] Admission admit(const apps::FlowKey& key, uint64_t hash) {
+    FlowRecord* const record = store_.lookup(key, hash);
+    return record == nullptr ? Admission{} : admit_to(*record);
+  }
   /// Makes a record for the flow and admits its first packet. If another thread has made the record
   /// in the meantime, this is admit().
   [[nodiscard]] Admission insert(const apps::FlowKey& key, uint64_t arrived_at);
@@ -218,7 +241,14 @@ class TelemetryState {
   TelemetryState(const TelemetryConfig& config, const Store::Place& place, Shared* shared,
                  std::span<std::byte> buffers, const timers::PeriodicTimers& idle_timers,
                  const timers::PeriodicTimers& age_timers);
-  [[nodiscard]] static Admission admit_to(FlowRecord& record);
+  [[nodiscard]] static Admission admit_to(FlowRecord& record) {
+    FlowSpan& span = record.current();
+    span.admitted++;
+    return {.span = &span,
+            .first_at = span.first_at,
+            .last_at = span.last_at,
+            .tcp_flags = span.tcp_flags};
+  }
 
   const TelemetryConfig config_;
   Store store_;
@@ -228,6 +258,7 @@ class TelemetryState {
   timers::PeriodicTimers age_timers_;
   ExportCounters exports_;
   HeavyHitters heavy_hitters_;
+  apps::BurstNotes<FlowNote> notes_;
 };
 
 }  // namespace tributary::telemetry

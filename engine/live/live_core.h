@@ -2,14 +2,15 @@
 /// @file
 /// One polling core of the live engine: the loop that runs a program on packets and timers.
 ///
-///   receive a burst -> hand over packets of other cores -> run a thread for each packet ->
-///   run due timers -> send
+///   receive a burst -> hand over packets of other cores -> prefetch for some packets, run a thread
+///   for each of them, and so on -> run due timers -> send
 ///
 /// Threads: run_once() belongs to one thread. It takes the time as an argument, so tests run a
 ///          core in virtual time over an in-memory port.
 /// Tests:   tests/engine/live/live_core_test.cc
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <concepts>
@@ -31,6 +32,14 @@ concept LiveProgram = requires(P p, LiveMachine& m, Instant now, std::span<const
   p.run_timers(m, now);
   { p.next_due() } -> std::same_as<Instant>;
   { P::owner(bytes, /*is_frame=*/true, uint32_t{1}) } -> std::same_as<uint32_t>;
+};
+
+/// A program that prefetches. Before the core processes up to kPrefetchPackets packets of a burst, it
+/// passes them to prefetch(), so that their latencies overlap.
+template <class P>
+concept PrefetchingProgram = requires(P p, std::span<const Packet> burst) {
+  { P::kPrefetchPackets } -> std::convertible_to<uint32_t>;
+  p.prefetch(burst);
 };
 
 struct CoreCounters {
@@ -115,11 +124,22 @@ class LiveCore {
   /// noinline: keeps one copy of this loop. flatten: inlines the program into it, so that a
   /// thread's state stays in registers; a program marks its rare paths noinline.
   [[gnu::noinline, gnu::flatten]] uint32_t process(uint32_t count) {
-    for (uint32_t i = 0; i < count; i++) {
+    if constexpr (PrefetchingProgram<P>) {
+      for (uint32_t begin = 0; begin < count; begin += P::kPrefetchPackets) {
+        const uint32_t end = std::min(begin + P::kPrefetchPackets, count);
+        program_.prefetch(std::span<const Packet>(burst_).subspan(begin, end - begin));
+        process_range(begin, end);
+      }
+    } else {
+      process_range(0, count);
+    }
+    return count;
+  }
+  void process_range(uint32_t begin, uint32_t end) {
+    for (uint32_t i = begin; i < end; i++) {
       machine_.begin_packet(burst_[i]);
       program_.process(machine_);
     }
-    return count;
   }
 
   /// Hands over packets that other cores own and moves the rest to the front of the burst.

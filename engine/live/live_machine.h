@@ -131,7 +131,8 @@ class LiveMachine {
   /// Sends the packet unchanged out of the port by which it arrived.
   void forward() {
     counters_.forwarded++;
-    add_pending(packet_->data, packet_->size, packet_->source).layer = packet_->layer;
+    if (pending_count_ == kPendingPackets) flush();
+    fill(pending_[pending_count_++], packet_->data, packet_->size, packet_->source, packet_->layer);
   }
   void drop(uint32_t) { counters_.dropped++; }
 
@@ -154,17 +155,15 @@ class LiveMachine {
   /// Fills `packet` field by field. Copying a packet built elsewhere would stall: its loads would
   /// come before the narrow stores have left the store buffer.
   static void fill(TxPacket& packet, const std::byte* data, uint32_t size,
-                   const Endpoint& destination) {
+                   const Endpoint& destination, PacketLayer layer = PacketLayer::kUdpPayload) {
     packet.data = data;
     packet.size = size;
-    packet.layer = PacketLayer::kUdpPayload;
+    packet.layer = layer;
     packet.destination = destination;
   }
-  TxPacket& add_pending(const std::byte* data, uint32_t size, const Endpoint& destination) {
+  void add_pending(const std::byte* data, uint32_t size, const Endpoint& destination) {
     if (pending_count_ == kPendingPackets) flush();
-    TxPacket& packet = pending_[pending_count_++];
-    fill(packet, data, size, destination);
-    return packet;
+    fill(pending_[pending_count_++], data, size, destination);
   }
 
   PortQueue& queue_;

@@ -6,6 +6,7 @@
 // the life of a block, which is create, four lookups (one for each source) and erase.
 #include <benchmark/benchmark.h>
 
+#include <libcuckoo/cuckoohash_map.hh>
 #include <vector>
 
 #include "base/prng.h"

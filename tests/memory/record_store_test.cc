@@ -150,17 +150,18 @@ struct SameHash {
 
 TEST(RecordStore, RefusesCollidingKeysWithoutGrowing) {
   RecordStore<uint64_t, Value, SameHash> store({.capacity = 1000});
-  // Two buckets of four: a ninth key has no place in the index.
-  for (uint64_t key = 0; key < 8; key++) {
+  // Two buckets of eight: a seventeenth key has no place in the index.
+  constexpr uint64_t kPlaces = 2 * SlotIndex::kEntriesPerBucket;
+  for (uint64_t key = 0; key < kPlaces; key++) {
     ASSERT_EQ(store.create(key).status, CreateStatus::kCreated) << key;
   }
-  EXPECT_EQ(store.create(8).status, CreateStatus::kIndexFull);
+  EXPECT_EQ(store.create(kPlaces).status, CreateStatus::kIndexFull);
   EXPECT_EQ(store.counters().refused_index_full, 1u);
-  EXPECT_EQ(store.size(), 8u);
-  EXPECT_EQ(store.peek(8), nullptr);
-  for (uint64_t key = 0; key < 8; key++) EXPECT_NE(store.peek(key), nullptr);
+  EXPECT_EQ(store.size(), kPlaces);
+  EXPECT_EQ(store.peek(kPlaces), nullptr);
+  for (uint64_t key = 0; key < kPlaces; key++) EXPECT_NE(store.peek(key), nullptr);
   store.erase(3);
-  EXPECT_EQ(store.create(8).status, CreateStatus::kCreated);
+  EXPECT_EQ(store.create(kPlaces).status, CreateStatus::kCreated);
 }
 
 TEST(RecordStore, FillsToTheLastSlotAndStaysUsable) {
@@ -291,6 +292,9 @@ TEST(RecordStore, RandomWalkMatchesMap) {
         break;
       case 4:
       case 5: {
+        // Prefetching changes nothing.
+        store.prefetch_index(store.hash_of(key));
+        store.prefetch_record(store.hash_of(key), 0, sizeof(Value));
         const Value* const record = store.lookup(key);
         ASSERT_EQ(record != nullptr, exists) << "step " << step;
         if (!exists) break;

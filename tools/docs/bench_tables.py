@@ -228,6 +228,20 @@ def parts(results: dict) -> str:
     return table(["part", "beside", "rate", "ratio", "to reach"], lines)
 
 
+# Ratio to the hand-written loop that a program must reach, with any number of flows.
+PROGRAM_GOALS = {"filter": 0.8, "telemetry": 0.6, "guard": 0.6}
+
+
+def programs(results: dict) -> str:
+    lines = []
+    for row in only(results)["rows"]:
+        lines.append([f"`{row['program']}`", str(row["flows"]), number(row["mpps"], 3),
+                      number(row["loop_mpps"], 3),
+                      spread(row["ratio"], row["ratio_min"], row["ratio_max"]),
+                      plain(PROGRAM_GOALS.get(row["program"]))])
+    return table(["program", "flows", "program, Mpps", "loop, Mpps", "ratio", "to reach"], lines)
+
+
 def latency(results: dict) -> str:
     lines = []
     for path in only(results)["paths"]:
@@ -257,6 +271,7 @@ VIEWS = {
     "machine": machine,
     "engine": engine,
     "parts": parts,
+    "programs": programs,
     "latency": latency,
     "net": net,
 }

@@ -72,6 +72,33 @@ TEST(LiveCoreTest, RunsPacketsThenTimersThenSends) {
   EXPECT_EQ(core.counters().packets, 2U);
 }
 
+/// Logs the packets to prefetch for with a high bit set.
+class Prefetcher : public Scribe {
+ public:
+  static constexpr uint32_t kPrefetchPackets = 3;
+  explicit Prefetcher(Log& log) : Scribe(log, Instant::never()), log_(&log) {}
+  void prefetch(std::span<const Packet> burst) {
+    for (const Packet& packet : burst) {
+      log_->packets.push_back(0x80 | std::to_integer<uint8_t>(packet.data[0]));
+    }
+  }
+
+ private:
+  Log* log_;
+};
+static_assert(PrefetchingProgram<Prefetcher> && !PrefetchingProgram<Scribe>);
+
+TEST(LiveCoreTest, PrefetchesForAFewPacketsBeforeItProcessesThem) {
+  io::InMemoryPort port({});
+  Log log;
+  LiveCore<Prefetcher> core(0, port.queue(0), Prefetcher(log), {});
+  for (uint8_t first = 1; first <= 5; first++) {
+    ASSERT_TRUE(port.inject(0, packet(first), kPeer));
+  }
+  EXPECT_EQ(core.run_once(Instant()), 5U);
+  EXPECT_EQ(log.packets, (std::vector<uint8_t>{0x81, 0x82, 0x83, 1, 2, 3, 0x84, 0x85, 4, 5}));
+}
+
 TEST(LiveCoreTest, BurstIsBounded) {
   io::InMemoryPort port({});
   Log log;

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// Notes of the packets that a program has read in advance to prefetch their records. The live
+/// machine's threads use the notes instead of reading the packets again.
+///
+/// Shapes:  One note for each of at most kNotesMax packets, in their order.
+/// Threads: Owned by one core.
+/// Tests:   tests/apps/burst_notes_test.cc
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "base/assert.h"
+
+namespace tributary::apps {
+
+/// The packets that a program prefetches for at once: enough to hide the latency of the memory, and
+/// so few that what they prefetch stays in a first-level cache. Source: `tributary bench programs`.
+inline constexpr uint32_t kNotesMax = 32;
+
+template <class Note>
+class BurstNotes {
+ public:
+  /// Forgets all notes.
+  void clear() { count_ = next_ = 0; }
+  /// Adds a blank note of the packet that begins at `packet`. @pre Fewer than kNotesMax notes.
+  Note& add(const std::byte* packet) {
+    TRIB_ASSERT(count_ < kNotesMax);
+    packets_[count_] = packet;
+    return notes_[count_++] = Note();
+  }
+  [[nodiscard]] std::span<const Note> all() const { return std::span(notes_).first(count_); }
+
+  /// Returns the next note if it is of the packet that begins at `packet`, else null. In the order of
+  /// add(), each packet gets its note once.
+  [[nodiscard]] const Note* next(const std::byte* packet) {
+    if (next_ == count_ || packets_[next_] != packet) return nullptr;
+    return &notes_[next_++];
+  }
+
+ private:
+  uint32_t count_ = 0;
+  uint32_t next_ = 0;
+  std::array<const std::byte*, kNotesMax> packets_{};
+  std::array<Note, kNotesMax> notes_{};
+};
+
+}  // namespace tributary::apps
