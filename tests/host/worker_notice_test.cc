@@ -206,5 +206,25 @@ TEST(WorkerNotice, StoppedAggregatorEndsAWorkerAtOnce) {
   EXPECT_EQ(joining.protocol.status_text(), "aggregator 10.0.0.1:12000 was stopped");
 }
 
+TEST(WorkerNotice, OperatorsRemovalEndsAWorkerAtOnce) {
+  const auto text_of = [](Reason reason, Status status) {
+    ProtocolBed bed;
+    bed.join();
+    bed.notice(reason, 0);
+    EXPECT_EQ(bed.protocol.status(), status);
+    ProtocolBed joining;
+    wire::ControlBody refusal;
+    refusal.reason = reason;
+    joining.answer_join(MessageType::kRefusal, refusal);
+    EXPECT_EQ(joining.protocol.status(), Status::kRefused);
+    EXPECT_EQ(joining.protocol.status_text(), bed.protocol.status_text());
+    return bed.protocol.status_text();
+  };
+  EXPECT_THAT(text_of(Reason::kJobRemoved, Status::kAggregatorGone),
+              HasSubstr("was removed from aggregator 10.0.0.1:12000 by its operator"));
+  EXPECT_THAT(text_of(Reason::kEvicted, Status::kSessionLost),
+              HasSubstr("by the operator of aggregator 10.0.0.1:12000"));
+}
+
 }  // namespace
 }  // namespace tributary::testing
