@@ -110,7 +110,8 @@ TEST(PacketProgramDeathTest, BudgetErrorNamesTheProgram) {
   ASSERT_TRUE(settings);
   RunRequest request{.in = in};
   request.model = engine::Parameters();
-  EXPECT_DEATH(static_cast<void>(program.run(*settings, request)), "greedy.*count");
+  EXPECT_DEATH(static_cast<void>(program.run(*settings, request)),
+               "instruction 'count' of program 'greedy'");
 }
 
 TEST(PacketProgram, ReportsTheSameOnBothMachines) {
