@@ -13,7 +13,8 @@
 #include "cli/lab/progress.h"
 #include "cli/settings.h"
 #include "cli/traffic_report.h"
-#include "io/capture/capture_writer.h"
+#include "io/capture/capture_reader.h"
+#include "programs/traffic_capture.h"
 #include "traffic/generator.h"
 
 namespace tributary::cli {
@@ -151,21 +152,11 @@ Result<traffic::Config> config_of(const TrafficOptions& options) {
 
 /// Writes all packets. @return an Error if the file cannot be written.
 Result<void> write_packets(traffic::Generator& generator, const std::string& path) {
-  auto writer = io::CaptureWriter::open(path);
-  if (!writer) return failure(writer.error().text);
   LabProgress progress("packets");
   const uint64_t total = generator.config().packets;
-  for (uint64_t done = 0;; done++) {
-    if (done % kProgressPackets == 0 && done > 0) progress.update(done, total);
-    const auto packet = generator.next();
-    if (!packet) break;
-    const io::CapturedPacket captured{
-        .at = kCaptureStart + std::chrono::nanoseconds(in_nanoseconds(packet->at.since_start())),
-        .bytes = packet->frame,
-        .wire_bytes = static_cast<uint32_t>(packet->frame.size())};
-    if (const auto written = writer->write(captured); !written) return written;
-  }
-  return writer->finish();
+  return programs::write_traffic(generator, path, kCaptureStart, [&](uint64_t written) {
+    if (written % kProgressPackets == 0 && written > 0) progress.update(written, total);
+  });
 }
 
 }  // namespace

@@ -49,6 +49,9 @@ class PacketProgram {
   /// Runs the thread of each packet, for any engine.
   class App {
    public:
+    /// The name of the program in errors.
+    static constexpr std::string_view kName = Code::kName;
+
     explicit App(Code& state) : state_(&state) {}
 
     static void begin_burst() {}

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Runs a program over a capture on a modelled PFE: packets arrive at the capture's times.
+/// Runs a program on a modelled PFE: packets of a capture, or of any other source, arrive at their
+/// times.
 ///
-/// Model:   The capture is one flow, so forwarded packets leave in the order of the file.
+/// Model:   A capture is one flow, so forwarded packets leave in the order of the file.
 /// Threads: One.
 /// Tests:   tests/programs/program_test.cc
 #pragma once
 
 #include <deque>
+#include <optional>
 #include <span>
+#include <utility>
 
 #include "base/event_core.h"
 #include "engine/model/pfe.h"
@@ -66,6 +69,39 @@ class ModelOutput final : public engine::PfeSink {
   uint64_t first_number_ = 1;  ///< The number of inside_'s first packet.
 };
 
+/// A packet for feed_pfe().
+struct TimedBytes {
+  Instant at;
+  std::span<const std::byte> bytes;  ///< A frame; valid until the next packet is asked for.
+};
+
+/// Lets frames arrive at a PFE at their times, and waits until the PFE is idle.
+/// @param next   Returns an optional TimedBytes, in order of time; none at the end.
+/// @param arrive Called at each packet's time, just before it arrives.
+template <class App, class Next, class Arrive>
+void feed_pfe(EventCore& core, engine::Pfe<App>& pfe, Next&& next, Arrive&& arrive) {
+  const auto is_idle = [&pfe] { return pfe.is_idle(); };
+  Instant last_at;
+  while (const std::optional<TimedBytes> packet = next()) {
+    if (packet->at > last_at + kGapMax) {
+      core.run_until(last_at + kGapMax);
+      pfe.rest_timers(packet->at);
+    }
+    last_at = packet->at;
+    core.run_until(packet->at);
+    arrive();
+    pfe.arrive(packet->bytes, static_cast<uint32_t>(packet->bytes.size()), Endpoint(), /*train=*/1,
+               engine::PacketLayer::kFrame);
+  }
+  core.run_until(Instant::never(), is_idle);
+  pfe.stop();
+  core.run_until(Instant::never(), is_idle);
+}
+template <class App, class Next>
+void feed_pfe(EventCore& core, engine::Pfe<App>& pfe, Next&& next) {
+  feed_pfe(core, pfe, next, [] {});
+}
+
 /// Feeds the whole capture to `app` and waits until the PFE is idle.
 template <class App>
 engine::Report run_on_model(App app, const engine::Parameters& parameters,
@@ -74,24 +110,17 @@ engine::Report run_on_model(App app, const engine::Parameters& parameters,
   EventCore core;
   ModelOutput sink(output, parameters.packet_buffer_packets);
   engine::Pfe<App> pfe(core, parameters, memory, std::move(app), sink);
-  const auto is_idle = [&pfe] { return pfe.is_idle(); };
-  Instant last_at;
-  while (const FedPacket* packet = feed.next()) {
-    if (packet->at > last_at + kGapMax) {
-      core.run_until(last_at + kGapMax);
-      pfe.rest_timers(packet->at);
-    }
-    last_at = packet->at;
-    core.run_until(packet->at);
+  const FedPacket* packet = nullptr;
+  const auto next = [&]() -> std::optional<TimedBytes> {
+    // The packets of an output that has failed are lost.
+    packet = output.problem() ? nullptr : feed.next();
+    if (packet == nullptr) return std::nullopt;
+    return TimedBytes{packet->at, packet->bytes};
+  };
+  feed_pfe(core, pfe, next, [&] {
     if (pfe.packets_inside() == 0) sink.clear();
     sink.add(packet->captured);
-    pfe.arrive(packet->bytes, static_cast<uint32_t>(packet->bytes.size()), Endpoint(), /*train=*/1,
-               engine::PacketLayer::kFrame);
-    if (output.problem()) break;
-  }
-  core.run_until(Instant::never(), is_idle);
-  pfe.stop();
-  core.run_until(Instant::never(), is_idle);
+  });
   return pfe.report();
 }
 

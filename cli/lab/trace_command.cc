@@ -37,6 +37,7 @@ struct TraceFlags {
   uint64_t limit = 200;
   bool by_time = false;
   bool links = false;
+  bool accounting = false;
   bool unpriced = false;
   std::string json_path;
 };
@@ -161,8 +162,8 @@ int show_accounting(const TraceFlags& flags) {
   if (filter.packet || filter.job || filter.block || filter.slot || filter.port || filter.source ||
       !flags.from.empty() || !flags.to.empty() || !flags.kinds.empty()) {
     return complain(kCommand,
-                    "--unpriced measures whole runs, so it takes no selection of packets or times; "
-                    "--node selects an aggregator",
+                    "--accounting and --unpriced measure whole runs, so they take no selection of "
+                    "packets or times; --node selects an aggregator",
                     kExitUsage);
   }
   const auto scenario = read_scenario(flags.scenario_path, flags.settings);
@@ -172,13 +173,17 @@ int show_accounting(const TraceFlags& flags) {
   if (!result) return complain(kCommand, result.error().text, 1);
   std::string text;
   for (const lab::NodeAccounting& node : observer.nodes()) {
-    text += (text.empty() ? "" : "\n") + accounting_text(node);
+    text += text.empty() ? "" : "\n";
+    text += flags.accounting ? accounting_text(node)
+                             : node.node + ", program " + node.program + ": " + unpriced_text(node);
   }
-  return write_out(flags, text, accounting_json(observer.nodes()));
+  return write_out(
+      flags, text,
+      flags.accounting ? accounting_json(observer.nodes()) : unpriced_json(observer.nodes()));
 }
 
 int run_trace(const TraceFlags& flags) {
-  if (flags.unpriced) return show_accounting(flags);
+  if (flags.accounting || flags.unpriced) return show_accounting(flags);
   const auto wanted = wanted_of(flags);
   if (!wanted) return complain(kCommand, wanted.error().text, kExitUsage);
   const bool snapshots = !wanted->tracer.at.empty();
@@ -229,14 +234,20 @@ void add_lab_trace(CLI::App& lab, int& exit_code) {
   add_uint(*command, "--limit", flags->limit, 1, 1'000'000, "Lines at most; the rest is counted");
   command->add_flag("--by-time", flags->by_time, "In order of time, not packet by packet");
   command->add_flag("--links", flags->links, "Also what each link carries");
+  CLI::Option* const accounting =
+      command
+          ->add_flag(
+              "--accounting", flags->accounting,
+              "Instead: the budget and the use of each instruction, and what --unpriced shows")
+          ->excludes(at);
   command
       ->add_flag("--unpriced", flags->unpriced,
-                 "Instead: the budget and the use of each instruction, and the code that runs "
-                 "between two instructions without a price")
-      ->excludes(at);
+                 "Instead: the code that runs between two instructions without a price")
+      ->excludes(at)
+      ->excludes(accounting);
   command
       ->add_option("--json", flags->json_path,
-                   "Write JSON lines to this file; with --unpriced one JSON list")
+                   "Write JSON lines to this file; with --accounting or --unpriced one JSON list")
       ->type_name("FILE");
   add_scenario_flags(*command, flags->settings);
   command->footer(
@@ -244,7 +255,7 @@ void add_lab_trace(CLI::App& lab, int& exit_code) {
       "  tributary lab trace --workers 2 --iterations 1 --block 3\n"
       "  tributary lab trace --workers 2 --iterations 1 --packet 7 --json packet7.jsonl\n"
       "  tributary lab trace experiments/slow_worker.toml --at 150ms\n"
-      "  tributary lab trace --workers 4 --iterations 1 --unpriced");
+      "  tributary lab trace --workers 4 --iterations 1 --accounting");
   command->callback([flags, &exit_code] { exit_code = run_trace(*flags); });
 }
 

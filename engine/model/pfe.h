@@ -213,7 +213,8 @@ class Pfe final : public PfeCore {
   Pfe(EventCore& core, const Parameters& parameters, memory::SharedMemory& memory, P program,
       PfeSink& sink)
       : PfeCore(core, parameters, memory, sink), program_(std::move(program)) {
-    if constexpr (requires { P::kName; }) machine_.access_meter().set_program(P::kName);
+    if constexpr (requires { P::kName; })
+      machine_.access_meter().set_program(std::string(P::kName));
     arm_timers();
   }
 

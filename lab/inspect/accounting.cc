@@ -100,7 +100,11 @@ std::string accounting_text(const NodeAccounting& node) {
   }
   text += "\n\nThe most that one execution has used, of its budget (declared: not measured):\n" +
           instructions.text();
-  if (node.unpriced.empty()) return text + "\nNo code runs without a price.\n";
+  return text + "\n" + unpriced_text(node);
+}
+
+std::string unpriced_text(const NodeAccounting& node) {
+  if (node.unpriced.empty()) return "No code runs without a price.\n";
   TextTable unpriced({0, 1, 2});
   unpriced.add(
       {"first access", "after instruction", "after reply", "executed", "LMEM reads", "XTXNs"});
@@ -109,8 +113,24 @@ std::string accounting_text(const NodeAccounting& node) {
                   std::to_string(row.executed), std::to_string(row.most.lmem_reads),
                   std::to_string(row.most.xtxns)});
   }
-  return text + "\nCode without a price, up to the next instruction:\n" + unpriced.text();
+  return "Code without a price, up to the next instruction:\n" + unpriced.text();
 }
+
+namespace {
+
+Json unpriced_rows(const NodeAccounting& node) {
+  Json rows = Json::array();
+  for (const AccessMeter::UnpricedRow& row : node.unpriced) {
+    rows.push_back({{"place", place_text(row.place)},
+                    {"after_instruction", after_text(row.after)},
+                    {"after_reply", reply_text(row.after)},
+                    {"executed", row.executed},
+                    {"measured", json_of(row.most)}});
+  }
+  return rows;
+}
+
+}  // namespace
 
 std::string accounting_json(const std::vector<NodeAccounting>& nodes) {
   Json list = Json::array();
@@ -122,21 +142,22 @@ std::string accounting_json(const std::vector<NodeAccounting>& nodes) {
                               {"budget", json_of(row.budget)},
                               {"measured", json_of(row.most)}});
     }
-    Json unpriced = Json::array();
-    for (const AccessMeter::UnpricedRow& row : node.unpriced) {
-      unpriced.push_back({{"place", place_text(row.place)},
-                          {"after_instruction", after_text(row.after)},
-                          {"after_reply", reply_text(row.after)},
-                          {"executed", row.executed},
-                          {"measured", json_of(row.most)}});
-    }
     list.push_back({{"node", node.node},
                     {"program", node.program},
                     {"program_instructions", node.program_instructions},
                     {"instructions_per_gradient", node.instructions_per_gradient},
                     {"lmem_access_bytes", microcode::kLmemAccessBytes},
                     {"instructions", std::move(instructions)},
-                    {"unpriced", std::move(unpriced)}});
+                    {"unpriced", unpriced_rows(node)}});
+  }
+  return list.dump(2) + '\n';
+}
+
+std::string unpriced_json(const std::vector<NodeAccounting>& nodes) {
+  Json list = Json::array();
+  for (const NodeAccounting& node : nodes) {
+    list.push_back(
+        {{"node", node.node}, {"program", node.program}, {"unpriced", unpriced_rows(node)}});
   }
   return list.dump(2) + '\n';
 }

@@ -48,10 +48,12 @@ class AccountingObserver final : public RunObserver {
   std::vector<NodeAccounting> nodes_;
 };
 
-/// Returns a table of the instructions, and one of the places without a price or a line that says
-/// that there are none.
+/// Returns a table of the instructions, and unpriced_text().
 [[nodiscard]] std::string accounting_text(const NodeAccounting& node);
-/// Returns a list with an object for each node.
+/// Returns a table of the places without a price, or a line that says that there are none.
+[[nodiscard]] std::string unpriced_text(const NodeAccounting& node);
+/// Return a list with an object for each node: the whole accounting, or the places without a price.
 [[nodiscard]] std::string accounting_json(const std::vector<NodeAccounting>& nodes);
+[[nodiscard]] std::string unpriced_json(const std::vector<NodeAccounting>& nodes);
 
 }  // namespace tributary::lab

@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "apps/flow_key.h"
+#include "apps/telemetry/flow_record.h"
 #include "io/capture/capture_writer.h"
 #include "memory/rmw_bank.h"
 #include "programs/flow_records.h"
@@ -41,13 +42,7 @@ std::string flow_name(const nlohmann::ordered_json& record) {
 }
 
 std::string flow_name(const apps::FlowKey& key) {
-  return flow_name(programs::as_json(wire::IpfixFlow{.source = key.source,
-                                                     .destination = key.destination,
-                                                     .protocol = key.protocol,
-                                                     .source_port = key.source_port,
-                                                     .destination_port = key.destination_port,
-                                                     .vlan = key.vlan,
-                                                     .customer_vlan = key.customer_vlan}));
+  return flow_name(programs::as_json(telemetry::ipfix_flow_of(key)));
 }
 
 /// Counts the packets and bytes that each flow sent. A cut frame has zeros in place of the bytes that the capture lacks.

@@ -2,6 +2,7 @@
 #include "lab/telemetry/trio_run.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "apps/telemetry/app.h"
 #include "base/assert.h"
@@ -10,6 +11,7 @@
 #include "lab/scenario.h"
 #include "memory/record_store.h"
 #include "memory/shared_memory.h"
+#include "programs/run_on_model.h"
 #include "traffic/generator.h"
 #include "wire/ipfix.h"
 
@@ -18,19 +20,6 @@ namespace {
 
 using telemetry::FlowRecord;
 using telemetry::TelemetryState;
-
-FlowKey key_of(const wire::IpfixFlow& flow) {
-  FlowKey key;
-  key.source = flow.source;
-  key.destination = flow.destination;
-  key.source_port = flow.source_port;
-  key.destination_port = flow.destination_port;
-  key.vlan = flow.vlan;
-  key.customer_vlan = flow.customer_vlan;
-  key.protocol = flow.protocol;
-  key.ip_version = flow.is_ipv6 ? 6 : 4;
-  return key;
-}
 
 /// The collector of the records; forwarded packets go nowhere.
 class Collector final : public engine::PfeSink {
@@ -41,7 +30,7 @@ class Collector final : public engine::PfeSink {
     const auto message = wire::decode_ipfix(stored);
     TRIB_ASSERT(message.has_value());  // The program has written it.
     for (const wire::IpfixFlow& flow : message->flows) {
-      reports_.add(core_.now(), key_of(flow), flow.packets);
+      reports_.add(core_.now(), telemetry::flow_key_of(flow), flow.packets);
     }
     bytes_ += stored.size();
   }
@@ -107,15 +96,12 @@ Result<TelemetryRow> run_trio(const TelemetryComparison& settings, const FlowTru
   FlowReports reports(truth);
   Collector collector(core, reports);
   engine::Pfe<telemetry::App> pfe(core, *parameters, *memory, telemetry::App(**state), collector);
-  while (const auto packet = generator->next()) {
-    core.run_until(packet->at);
-    pfe.arrive(packet->frame, static_cast<uint32_t>(packet->frame.size()), Endpoint(), /*train=*/1,
-               engine::PacketLayer::kFrame);
-  }
-  const auto is_idle = [&pfe] { return pfe.is_idle(); };
-  core.run_until(Instant::never(), is_idle);
-  pfe.stop();
-  core.run_until(Instant::never(), is_idle);
+  std::optional<traffic::TrafficPacket> packet;
+  programs::feed_pfe(core, pfe, [&]() -> std::optional<programs::TimedBytes> {
+    packet = generator->next();
+    if (!packet) return std::nullopt;
+    return programs::TimedBytes{packet->at, packet->frame};
+  });
 
   const engine::Report report = pfe.report();
   const auto& counters = (*state)->counters();

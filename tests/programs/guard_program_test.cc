@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "io/capture/capture_writer.h"
+#include "programs/traffic_capture.h"
 #include "tests/programs/captures.h"
 #include "tests/support/scratch_directory.h"
 #include "tests/support/seed.h"
@@ -25,14 +25,8 @@ class GuardProgramTest : public ::testing::Test {
   void write_traffic(const traffic::Config& config) const {
     auto generator = traffic::Generator::create(config);
     ASSERT_TRUE(generator) << generator.error().text;
-    auto writer = io::CaptureWriter::open(path("in.pcap"));
-    ASSERT_TRUE(writer);
-    while (const auto packet = generator->next()) {
-      const auto at = std::chrono::nanoseconds(in_nanoseconds(packet->at - Instant()));
-      ASSERT_TRUE(writer->write(
-          {io::CaptureTime(at), packet->frame, static_cast<uint32_t>(packet->frame.size())}));
-    }
-    ASSERT_TRUE(writer->finish());
+    const auto written = programs::write_traffic(*generator, path("in.pcap"));
+    ASSERT_TRUE(written) << written.error().text;
   }
 
   [[nodiscard]] Result<RunEnd> run(const std::vector<WrittenKey>& keys, bool on_model = false,

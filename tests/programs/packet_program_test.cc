@@ -13,6 +13,7 @@
 #include "tests/programs/interleaved_run.h"
 #include "tests/support/scratch_directory.h"
 #include "tests/support/seed.h"
+#include "wire/headers.h"
 
 namespace tributary::programs {
 namespace {
@@ -81,6 +82,37 @@ struct WrongCounter : CounterBase {
   }
   [[nodiscard]] std::vector<OutcomeCount> outcomes() const { return {{"counted", {*count, 0}}}; }
 };
+
+/// Reads the packet's head in an instruction that declares no such read.
+struct Greedy : CounterBase {
+  static constexpr std::string_view kName = "greedy";
+  static constexpr std::string_view kSummary = "Exceeds a budget";
+  static Result<std::unique_ptr<Greedy>> create(memory::SharedMemory&, const KeyValues&) {
+    return std::make_unique<Greedy>();
+  }
+  template <microcode::Machine M>
+  static microcode::Thread process(M& m, Greedy&) {
+    m.instruction(kCount);
+    const auto ether = m.head().template view<wire::EthernetHeader>(0);
+    if (ether) static_cast<void>(ether->template get<wire::EthernetHeader::EtherType>());
+    m.forward();
+    co_return;
+  }
+  [[nodiscard]] nlohmann::ordered_json details() const { return nlohmann::ordered_json::object(); }
+};
+
+TEST(PacketProgramDeathTest, BudgetErrorNamesTheProgram) {
+  const testing::ScratchDirectory scratch;
+  const std::string in = scratch.path() / "in.pcap";
+  testing::write_capture(in, {{1'000, testing::ipv4_frame(60)}});
+  const CaptureProgram program = capture_program_of<Greedy>();
+  const auto settings = program.settings().read({}, "");
+  ASSERT_TRUE(settings);
+  RunRequest request{.in = in};
+  request.model = engine::Parameters();
+  EXPECT_DEATH(static_cast<void>(program.run(*settings, request)),
+               "instruction 'count' of program 'greedy'");
+}
 
 TEST(PacketProgram, ReportsTheSameOnBothMachines) {
   const testing::ScratchDirectory scratch;

@@ -73,19 +73,8 @@ class PrecisionBuilder {
   void add_headers() {
     // Travels with the packet to its second pass.
     md_ = b_.header("md", {{"row", 8}, {"count", 32}});
-    ethernet_ = b_.header(
-        "ethernet",
-        {{"to_high", 32}, {"to_low", 16}, {"from_high", 32}, {"from_low", 16}, {"type", 16}});
-    ip_ = b_.header("ip", {{"version_words", 8},
-                           {"service", 8},
-                           {"length", 16},
-                           {"id", 16},
-                           {"fragment", 16},
-                           {"time_to_live", 8},
-                           {"protocol", 8},
-                           {"checksum", 16},
-                           {"from", 32},
-                           {"to", 32}});
+    ethernet_ = b_.ethernet_header();
+    ip_ = b_.ipv4_header();
     l4_ = b_.header("l4", {{"ports", 32}});
     b_.program.ingress.deparser = {md_, ethernet_, ip_, l4_};
   }
@@ -175,10 +164,11 @@ class PrecisionBuilder {
     const FieldId to = of(ip_, "to");
     const FieldId protocol = of(ip_, "protocol");
     const FieldId ports = of(l4_, "ports");
-    return always(Action{.name = "begin",
-                         .random_draws = {random_},
-                         .hashes = {{.target = index_[0], .inputs = {from, to, ports, protocol}},
-                                    {.target = index_[1], .inputs = {ports, protocol, to, from}}}});
+    return b_.always(
+        Action{.name = "begin",
+               .random_draws = {random_},
+               .hashes = {{.target = index_[0], .inputs = {from, to, ports, protocol}},
+                          {.target = index_[1], .inputs = {ports, protocol, to, from}}}});
   }
 
   [[nodiscard]] RegisterCall flow_call(uint32_t row, Words words, uint32_t action) const {
@@ -197,8 +187,8 @@ class PrecisionBuilder {
   TableId add_compare(uint32_t row, Words words) {
     RegisterCall call = flow_call(row, words, kCompare);
     call.output = same_[row][words];
-    return always(Action{.name = fmt::format("compare_{}{}", kWordNames[words], row),
-                         .register_calls = {call}});
+    return b_.always(Action{.name = fmt::format("compare_{}{}", kWordNames[words], row),
+                            .register_calls = {call}});
   }
 
   [[nodiscard]] RegisterCall count_call(uint32_t row, uint32_t action) const {
@@ -239,7 +229,7 @@ class PrecisionBuilder {
   }
 
   TableId add_smaller() {
-    return always(Action{
+    return b_.always(Action{
         .name = "smaller",
         .operations = {alu(AluOp::kMin, smaller_, field(count_[0]), field(count_[1])),
                        // The sign bit is set if row 1 has the smaller count.
@@ -294,7 +284,7 @@ class PrecisionBuilder {
   }
 
   TableId add_recirculate() {
-    return always(Action{
+    return b_.always(Action{
         .name = "recirculate",
         .operations = {set(b_.valid_of(md_), constant(1)),
                        set(b_.program.intrinsics.egress_port, constant(kPrecisionLoopPort))}});
@@ -313,12 +303,12 @@ class PrecisionBuilder {
   }
 
   TableId add_leave() {
-    return always(Action{.name = "leave", .operations = {set(b_.valid_of(md_), constant(0))}});
+    return b_.always(Action{.name = "leave", .operations = {set(b_.valid_of(md_), constant(0))}});
   }
 
   TableId add_forward() {
     const Intrinsics& in = b_.program.intrinsics;
-    return always(Action{
+    return b_.always(Action{
         .name = "forward",
         .operations = {set(in.egress_port, constant(variant_.out_port)),
                        set(in.egress_valid, constant(1)), set(in.bypass_egress, constant(1))}});
@@ -326,15 +316,9 @@ class PrecisionBuilder {
 
   TableId add_not_measured() {
     const CounterId counter = b_.add(Counter{.name = "not_measured", .entries = 1});
-    return always(Action{.name = "not_measured", .counts = {{counter, kNone}}});
+    return b_.always(Action{.name = "not_measured", .counts = {{counter, kNone}}});
   }
 
-  /// Adds a table without keys that always runs the action.
-  TableId always(Action action) {
-    const std::string name = action.name;
-    const ActionId id = b_.add(std::move(action));
-    return b_.add(Table{.name = name, .default_action = id});
-  }
   [[nodiscard]] FieldId md(const char* name) const { return b_.field_of(md_, name); }
   [[nodiscard]] FieldId of(HeaderId header, const char* name) const {
     return b_.field_of(header, name);

@@ -31,6 +31,31 @@ HeaderId ProgramBuilder::header(const std::string& name, const std::vector<Field
   return append(program.headers, std::move(header));
 }
 
+HeaderId ProgramBuilder::ethernet_header() {
+  return header(
+      "ethernet",
+      {{"to_high", 32}, {"to_low", 16}, {"from_high", 32}, {"from_low", 16}, {"type", 16}});
+}
+
+HeaderId ProgramBuilder::ipv4_header() {
+  return header("ip", {{"version_words", 8},
+                       {"service", 8},
+                       {"length", 16},
+                       {"id", 16},
+                       {"fragment", 16},
+                       {"time_to_live", 8},
+                       {"protocol", 8},
+                       {"checksum", 16},
+                       {"from", 32},
+                       {"to", 32}});
+}
+
+TableId ProgramBuilder::always(Action action) {
+  const std::string name = action.name;
+  const ActionId id = add(std::move(action));
+  return add(Table{.name = name, .default_action = id});
+}
+
 FieldId ProgramBuilder::field_of(HeaderId header, const std::string& name) const {
   const Header& of = program.headers[header];
   const std::string full = of.name + "." + name;

@@ -27,6 +27,10 @@ class ProgramBuilder {
   /// Adds a header and its fields, named "header.field", in wire order.
   HeaderId header(const std::string& name, const std::vector<FieldShape>& fields,
                   bool payload = false);
+  /// Add the headers "ethernet" (to_high, to_low, from_high, from_low, type) and "ip": IPv4 without
+  /// options.
+  HeaderId ethernet_header();
+  HeaderId ipv4_header();
   /// Returns the field "header.field"; kNone if there is none.
   [[nodiscard]] FieldId field_of(HeaderId header, const std::string& name) const;
   [[nodiscard]] FieldId valid_of(HeaderId header) const { return program.headers[header].valid; }
@@ -35,6 +39,8 @@ class ProgramBuilder {
   CounterId add(Counter counter);
   ActionId add(Action action);
   TableId add(Table table);
+  /// Adds a table without keys that always runs the action, under the action's name.
+  TableId always(Action action);
 
   Program program;
 };

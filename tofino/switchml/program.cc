@@ -68,19 +68,8 @@ void SwitchmlBuilder::add_headers() {
     // The generator's header for timers: TNA p.69-73.
     tick_ = b_.header("tick", {{"application", 8}, {"unused", 8}, {"batch", 16}, {"packet", 16}});
   }
-  ethernet_ = b_.header(
-      "ethernet",
-      {{"to_high", 32}, {"to_low", 16}, {"from_high", 32}, {"from_low", 16}, {"type", 16}});
-  ip_ = b_.header("ip", {{"version_words", 8},
-                         {"service", 8},
-                         {"length", 16},
-                         {"id", 16},
-                         {"fragment", 16},
-                         {"time_to_live", 8},
-                         {"protocol", 8},
-                         {"checksum", 16},
-                         {"from", 32},
-                         {"to", 32}});
+  ethernet_ = b_.ethernet_header();
+  ip_ = b_.ipv4_header();
   udp_ = b_.header("udp", {{"from", 16}, {"to", 16}, {"length", 16}, {"checksum", 16}});
   sml_ = b_.header("sml", {{"message", 4},
                            {"unused0", 1},
@@ -324,13 +313,12 @@ void SwitchmlBuilder::build_egress() {
       {.name = "start", .extracts = {md_, ethernet_, ip_, udp_}, .otherwise = kAccept}};
   egress.deparser = {ethernet_, ip_, udp_};
   egress.checksums = {{ip_, of(ip_, "checksum")}};
-  const ActionId draw = b_.add(Action{.name = "egress_draw",
-                                      .random_draws = {egress_random_},
-                                      .operations = {set(client_port_, field(of(udp_, "from")))}});
-  const TableId draw_table = b_.add(Table{.name = "egress_draw", .default_action = draw});
-  const ActionId copy = b_.add(
+  const TableId draw_table =
+      b_.always(Action{.name = "egress_draw",
+                       .random_draws = {egress_random_},
+                       .operations = {set(client_port_, field(of(udp_, "from")))}});
+  const TableId copy_table = b_.always(
       Action{.name = "copy_worker", .operations = {set(md("worker"), field(in().replication_id))}});
-  const TableId copy_table = b_.add(Table{.name = "copy_worker", .default_action = copy});
   egress.control = {apply(draw_table),
                     when({{.field = md("mode"), .value = kSwitchmlBroadcast}}, {apply(copy_table)}),
                     apply(add_address()), apply(add_egress_loss())};

@@ -95,8 +95,19 @@ TEST_F(LabTrace, PrintsSnapshotsInOrderOfTime) {
   EXPECT_EQ(snapshots[1]["blocks"][1]["admitted"], "2");
 }
 
-TEST_F(LabTrace, UnpricedListsInstructionsAndPlaces) {
+TEST_F(LabTrace, UnpricedListsPlacesOnly) {
   ASSERT_EQ(run({"--unpriced"}), 0);
+  std::ifstream file(path_);
+  const auto nodes = nlohmann::json::parse(file);
+  ASSERT_EQ(nodes.size(), 1U);
+  EXPECT_EQ(nodes[0]["node"], "switch");
+  EXPECT_EQ(nodes[0]["program"], "trio-ml");
+  EXPECT_GE(nodes[0]["unpriced"].size(), 1U);
+  EXPECT_FALSE(nodes[0].contains("instructions"));
+}
+
+TEST_F(LabTrace, AccountingListsInstructionsAndPlaces) {
+  ASSERT_EQ(run({"--accounting"}), 0);
   std::ifstream file(path_);
   const auto nodes = nlohmann::json::parse(file);
   ASSERT_EQ(nodes.size(), 1U);
@@ -110,12 +121,14 @@ TEST_F(LabTrace, UnpricedListsInstructionsAndPlaces) {
   EXPECT_GE(nodes[0]["unpriced"].size(), 1U);
 }
 
-TEST_F(LabTrace, UnpricedTakesNoSelection) {
-  EXPECT_EQ(run({"--unpriced", "--node", "switch"}), 0);
-  EXPECT_EQ(run({"--unpriced", "--block", "0"}), 2);
-  EXPECT_EQ(run({"--unpriced", "--to", "5us"}), 2);
-  EXPECT_EQ(run({"--unpriced", "--node", "no-such-node"}), 1);
-  EXPECT_EQ(run({"--unpriced", "--backend", "ideal"}), 1);
+TEST_F(LabTrace, AccountingTakesNoSelection) {
+  for (const char* flag : {"--accounting", "--unpriced"}) {
+    EXPECT_EQ(run({flag, "--node", "switch"}), 0);
+    EXPECT_EQ(run({flag, "--block", "0"}), 2);
+    EXPECT_EQ(run({flag, "--to", "5us"}), 2);
+    EXPECT_EQ(run({flag, "--node", "no-such-node"}), 1);
+    EXPECT_EQ(run({flag, "--backend", "ideal"}), 1);
+  }
 }
 
 TEST_F(LabTrace, RequestWithoutAMatchFails) {
