@@ -112,6 +112,22 @@ Result<void> check_cables(const net::Topology& topology) {
   return {};
 }
 
+/// Refuses cables of a file that lose packets which nobody repairs. The scenario's own links were
+/// checked with it.
+Result<void> check_losses(const net::Topology& topology, const Scenario& scenario) {
+  if (scenario.topology != Topology::kFile || scenario.host.retransmission) return {};
+  for (const net::CableSpec& cable : topology.cables) {
+    for (const net::LinkConfig* link : {&cable.forth, &cable.back}) {
+      if (link->faults.loss <= 0 && link->faults.corrupt <= 0) continue;
+      return failure(
+          fmt::format("{}: the cable loses packets; allowed with host.retransmission=false: loss=0 "
+                      "and corrupt=0",
+                      cable.where));
+    }
+  }
+  return {};
+}
+
 /// Refuses workers that are not cabled to the one aggregator or have no IPv4 address, and links of
 /// a file that reorder packets. The back end checks the scenario's own links.
 Result<void> check_own_ports(const net::Topology& topology, const BackendKind& backend) {
@@ -342,6 +358,9 @@ Result<ClusterPlan> plan_cluster(const Scenario& scenario, const BackendKind& ba
   if (!topology) return tl::unexpected(topology.error());
   plan.topology = *std::move(topology);
   if (const auto good = check_nodes(plan.topology, scenario, backend); !good) {
+    return tl::unexpected(good.error());
+  }
+  if (const auto good = check_losses(plan.topology, scenario); !good) {
     return tl::unexpected(good.error());
   }
   const bool tree = !nodes_of(plan.topology, kTopKind).empty();

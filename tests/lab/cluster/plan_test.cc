@@ -208,6 +208,8 @@ TEST_F(PlanOfFile, RefusesInconsistentTopologies) {
   scenario_.backend = Backend::kLive;
   write(uneven_tree() + node("odd", "toaster", "10.2.0.1") + cable("odd", "top"));
   EXPECT_THAT(refusal(), HasSubstr("kind='toaster'"));
+  write(uneven_tree() + "loss = 0.01\n");
+  EXPECT_THAT(refusal(), HasSubstr("the cable loses packets"));
   // w0 and w2 are at the left leaf, w1 at the right one, so the left leaf's ranks are not
   // consecutive.
   write(node("w0", "worker", "10.0.0.1") + node("w1", "worker", "10.0.0.2") +
