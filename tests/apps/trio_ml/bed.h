@@ -99,7 +99,6 @@ class Bed {
   [[nodiscard]] Shard& shard() { return shard_; }
   [[nodiscard]] memory::SharedMemory& memory() { return memory_; }
   [[nodiscard]] Session& session(uint8_t id = 1) { return job(id).session; }
-  [[nodiscard]] Shard& shard() { return shard_; }
   [[nodiscard]] io::InMemoryPort& port() { return port_; }
   [[nodiscard]] const Endpoint& local() const { return config_.local; }
   [[nodiscard]] engine::LiveCore<App>& core() { return core_; }
