@@ -32,6 +32,8 @@ class BurstNotes {
     packets_[count_] = packet;
     return notes_[count_++] = Note();
   }
+  /// Returns the notes that next() has not returned.
+  [[nodiscard]] uint32_t unused() const { return count_ - next_; }
   [[nodiscard]] std::span<const Note> all() const { return std::span(notes_).first(count_); }
 
   /// Returns the next note if it is of the packet that begins at `packet`, else null. In the order of

@@ -56,8 +56,8 @@ FrameReplay frames_in_turn(uint32_t flows) {
           [flows](uint32_t i, std::span<std::byte> frame) { fill_flow(i % flows, frame); }};
 }
 
-/// Puts the frames of random flows in their place, each flow at least once. The order is another one
-/// than that in which frames_in_turn() has made the records, so these lie in no order.
+/// Puts the frames of random flows in their place, each flow at least once. The order differs
+/// from that of frames_in_turn(), so consecutive packets use records that are far apart.
 void shuffle_flows(uint32_t flows, FrameReplay& frames) {
   Prng prng(1);
   std::vector<uint32_t> order(frames.frame_count());

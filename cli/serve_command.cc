@@ -344,8 +344,9 @@ int run_switchml(const ServeFlags& flags) {
 int run_program(const ServeFlags& flags) {
   const auto chosen = parse_program(flags.program);
   if (!chosen) return refuse(chosen.error());
-  for (const char* flag : {"--job", "--protocol", "--listen", "--workers", "--linger-s", "--local",
-                           "--memory-mb", "--api", "--name", "--http", "--log", "--log-level"}) {
+  for (const char* flag :
+       {"--job", "--protocol", "--listen", "--workers", "--linger-s", "--local", "--memory-mb",
+        "--api", "--name", "--http", "--http-token-file", "--log", "--log-level"}) {
     if (flags.command.count(flag) > 0) {
       return refuse({fmt::format("{} does not go with --program", flag)});
     }

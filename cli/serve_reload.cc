@@ -35,12 +35,8 @@ void reload_jobs(const Settings& settings, server::JobReload& jobs, server::Log&
              {"drained", counts.drained},
              {"changed", counts.changed},
              {"unchanged", counts.unchanged}});
-  for (const uint32_t id : counts.refused) {
-    log.write(LogLevel::kWarn, "job_not_reloaded",
-              {{"job", id},
-               {"advice",
-                "only timeout_ms of a running job can change; for other keys remove the "
-                "job, and reload once more"}});
+  for (const auto& [job, error] : counts.refused) {
+    log.write(LogLevel::kWarn, "job_not_reloaded", {{"job", job}, {"error", error}});
   }
 }
 

@@ -73,7 +73,7 @@ function(tributary_documentation_packaging)
   install(FILES ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/CHANGELOG.md DESTINATION ${folder}
           COMPONENT documentation)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs ${PROJECT_SOURCE_DIR}/examples
-                    ${PROJECT_SOURCE_DIR}/experiments
+                    ${PROJECT_SOURCE_DIR}/experiments ${PROJECT_SOURCE_DIR}/ops
           DESTINATION ${folder} COMPONENT documentation
           PATTERN "*.7" EXCLUDE PATTERN "results" EXCLUDE PATTERN "__pycache__" EXCLUDE)
 endfunction()

@@ -8,7 +8,7 @@
 ///          either of the key's two buckets to the other.
 /// Shapes:  At least two entries a slot, in a power of two of buckets of eight.
 /// Threads: Owned by one thread.
-/// Errors:  insert() fails if no entry can move. It does not if hashes look random (tests).
+/// Errors:  insert() fails only if two buckets are full and no entry can move; see the tests.
 /// Memory:  16 to 32 bytes a slot, taken in the constructor.
 /// Tests:   tests/memory/slot_index_test.cc
 #pragma once
@@ -17,7 +17,6 @@
 #include <array>
 #include <bit>
 #include <cstdint>
-#include <utility>
 #include <vector>
 
 namespace tributary::memory {

@@ -64,6 +64,7 @@ class Appliance : public JobControl {
   [[nodiscard]] bool is_in_use() const;
 
   // JobControl; in appliance_jobs.cc.
+  [[nodiscard]] bool has_job(uint32_t id) const override;
   JobResult add_job(const trio_ml::JobConfig& job) override;
   JobResult remove_job(uint32_t id, bool force) override;
   JobResult drain_job(uint32_t id) override;

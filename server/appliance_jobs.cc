@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <set>
 #include <utility>
 
 #include "apps/trio_ml/farewell.h"
@@ -131,6 +132,11 @@ void Appliance::install(std::vector<Prepared> channels) {
   for (Prepared& channel : channels) served_.push_back(std::move(channel.served));
 }
 
+bool Appliance::has_job(uint32_t id) const {
+  const std::lock_guard lock(control_mutex_);
+  return std::ranges::any_of(served_, [id](const Served& each) { return each.job == id; });
+}
+
 JobResult Appliance::add_job(const trio_ml::JobConfig& job) {
   const std::lock_guard lock(control_mutex_);
   if (const auto open = check_open(); !open) return open;
@@ -218,9 +224,14 @@ void Appliance::remove_drained(const std::stop_token& stop) {
     drain_begun_.wait(lock, stop, [&] { return std::ranges::any_of(served_, drains); });
     // Waits without the condition: only time and a stop end it.
     drain_begun_.wait_for(lock, stop, kDrainedEvery, [] { return false; });
-    std::vector<uint8_t> jobs;
+    // Ask here first: a visit to the cores wakes them. take_down() decides.
+    const Instant now = monotonic_now();
+    std::set<uint8_t> jobs;
     for (const Served& each : served_) {
-      if (each.draining && each.config().id == each.job) jobs.push_back(each.job);
+      if (each.draining) jobs.insert(each.job);
+    }
+    for (const Served& each : served_) {
+      if (is_used(*each.session, now)) jobs.erase(each.job);
     }
     for (const uint8_t job : jobs) {
       if (!stopped_) take_down(job, /*force=*/false);

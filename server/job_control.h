@@ -38,7 +38,9 @@ class JobControl {
  public:
   virtual ~JobControl() = default;
 
-  /// Adds a job with all its channels, as `--job` does at the start. @param job check() takes it.
+  /// Tells whether there is a job with this id that is not a channel of another one.
+  [[nodiscard]] virtual bool has_job(uint32_t id) const = 0;
+  /// Adds a job with all its channels, as `--job` does at the start. @param job Must pass trio_ml::check().
   virtual JobResult add_job(const trio_ml::JobConfig& job) = 0;
   /// Removes a job with all its channels, and returns its memory. Workers that wait for it, and
   /// with `force` its members, are told.

@@ -8,6 +8,10 @@ namespace {
 
 using trio_ml::JobConfig;
 
+constexpr const char* kOtherKeys =
+    "only timeout_ms of a running job can change; for other keys remove the job, and reload once "
+    "more";
+
 bool has_job(const std::vector<JobConfig>& jobs, uint8_t id) {
   return std::ranges::any_of(jobs, [id](const JobConfig& job) { return job.id == id; });
 }
@@ -17,10 +21,8 @@ bool has_job(const std::vector<JobConfig>& jobs, uint8_t id) {
 void JobReload::drain_others(const std::vector<JobConfig>& wanted, Counts& counts) {
   std::erase_if(jobs_, [&](const JobConfig& job) {
     if (has_job(wanted, job.id)) return false;
-    const JobResult drained = control_.drain_job(job.id);
-    // An operator may have removed it before.
-    if (!drained && drained.error().fault != JobFault::kUnknownJob) {
-      counts.refused.push_back(job.id);
+    if (const JobResult drained = control_.drain_job(job.id); !drained) {
+      counts.refused.push_back({job.id, drained.error().text});
       return false;
     }
     counts.drained++;
@@ -31,7 +33,10 @@ void JobReload::drain_others(const std::vector<JobConfig>& wanted, Counts& count
 void JobReload::bring(const JobConfig& wanted, Counts& counts) {
   const auto running = std::ranges::find(jobs_, wanted.id, &JobConfig::id);
   if (running == jobs_.end()) {
-    if (!control_.add_job(wanted)) return counts.refused.push_back(wanted.id);
+    if (const JobResult added = control_.add_job(wanted); !added) {
+      counts.refused.push_back({wanted.id, added.error().text});
+      return;
+    }
     jobs_.push_back(wanted);
     counts.added++;
     return;
@@ -42,8 +47,13 @@ void JobReload::bring(const JobConfig& wanted, Counts& counts) {
   }
   JobConfig with_timeout = *running;
   with_timeout.timeout = wanted.timeout;
-  if (with_timeout != wanted || !control_.set_timeout(wanted.id, wanted.timeout)) {
-    return counts.refused.push_back(wanted.id);
+  if (with_timeout != wanted) {
+    counts.refused.push_back({wanted.id, kOtherKeys});
+    return;
+  }
+  if (const JobResult set = control_.set_timeout(wanted.id, wanted.timeout); !set) {
+    counts.refused.push_back({wanted.id, set.error().text});
+    return;
   }
   running->timeout = wanted.timeout;
   counts.changed++;
@@ -51,6 +61,7 @@ void JobReload::bring(const JobConfig& wanted, Counts& counts) {
 
 JobReload::Counts JobReload::apply(const std::vector<JobConfig>& wanted) {
   Counts counts;
+  std::erase_if(jobs_, [this](const JobConfig& job) { return !control_.has_job(job.id); });
   drain_others(wanted, counts);
   for (const JobConfig& job : wanted) bring(job, counts);
   return counts;

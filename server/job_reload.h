@@ -4,13 +4,16 @@
 ///
 /// Model:   Jobs that the file had and has no more are drained, new ones are added, and a changed
 ///          time-out is set. A job that differs in anything else goes on as it is and is named in the
-///          log. Jobs that an operator has added by command are not of the file and stay.
+///          log. Jobs that an operator has added by command are not of the file and stay; those that
+///          one has removed are added again if the file has them.
 /// Threads: One at a time.
 /// Errors:  A refused command is in the log and is tried again by the next reload.
 /// Tests:   tests/server/job_reload_test.cc
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "apps/trio_ml/config.h"
@@ -20,13 +23,18 @@ namespace tributary::server {
 
 class JobReload {
  public:
+  /// A job that goes on as it was, or does not run.
+  struct Refused {
+    uint32_t job;
+    std::string error;  ///< One line.
+  };
   /// The number of jobs of each kind.
   struct Counts {
     uint32_t added = 0;
     uint32_t drained = 0;
     uint32_t changed = 0;  ///< With another time-out.
     uint32_t unchanged = 0;
-    std::vector<uint32_t> refused;  ///< Jobs that go on as they were, or do not run.
+    std::vector<Refused> refused;
   };
 
   /// @param jobs    The jobs with which the server has started.

@@ -9,6 +9,8 @@
 #
 # It needs root, and the packages that `apt-get build-dep .` and `apt-get install lintian` install.
 set -euo pipefail
+# Programs warn about a language that is not installed.
+export LC_ALL=C.UTF-8
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$top"
 source tools/common.sh

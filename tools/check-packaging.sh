@@ -6,6 +6,8 @@
 #
 #   tools/check-packaging.sh BUILD_FOLDER   a build with the target command_line_files
 set -euo pipefail
+# Programs warn about a language that is not installed.
+export LC_ALL=C.UTF-8
 build=$(cd "${1:?"give a build folder"}" && pwd)
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 work=$(mktemp -d)

@@ -22,7 +22,7 @@ namespace tributary::trio_ml {
 
 enum class EventKind : uint8_t {
   kRankJoined,       ///< A rank waits for the session to start.
-  kRankWithdrawn,    ///< It has given up before the start.
+  kRankWithdrawn,    ///< The rank has cancelled its join.
   kJoinRefused,      ///< `reason` tells why.
   kSessionStarted,   ///< `value`: sources.
   kRankLeft,         ///< `value`: the aggregator that it has lost, as in its kLeave; 0: none.

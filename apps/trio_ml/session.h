@@ -148,8 +148,8 @@ class Session {
   enum class Withdrawal : uint8_t { kUnknown, kPending, kMember };
   /// Cancels a pending join. For kMember the caller must call leave().
   Withdrawal withdraw(uint32_t source, uint64_t nonce);
-  /// Removes a worker that has not asked for it: a member, or one that waits for a session. A
-  /// member's joins are not served as those of a member any longer.
+  /// Removes a worker that has not asked for it: a member, or one that waits for a session. Further
+  /// joins of an evicted member are treated as a newcomer's.
   /// For kMember the caller must call leave().
   [[nodiscard]] Withdrawal evict(uint32_t source, Instant now);
   /// Returns a key for Job::evict(), which nobody knows.

@@ -97,7 +97,8 @@ Reply get_config(const ApiConfig& config, const Request&, const UrlParts&) {
 
 Reply get_log(const ApiConfig& config, const Request&, const UrlParts&) {
   if (!config.log) return error_reply(404, "this server keeps no log");
-  return {.body = config.log().dump() + "\n"};
+  return {.body =
+              config.log().dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n"};
 }
 
 Reply get_health(const ApiConfig& config, const Request&, const UrlParts&) {

@@ -59,7 +59,8 @@ void History::add(const Snapshot& snapshot) {
 
 void History::add_job(JobRecord& record, const JobSnapshot& job, const Snapshot& snapshot) {
   // Another job has taken the id.
-  if (record.sources.size() != job.sources.size()) record = {};
+  const bool fell = !record.blocks_total.empty() && job.blocks_total < record.blocks_total.back();
+  if (fell || record.sources.size() != job.sources.size()) record = {};
   record.sources.resize(job.sources.size());
   push_bounded(record.blocks_total, job.blocks_total);
   for (uint32_t i = 0; i < job.sources.size(); i++) {

@@ -7,8 +7,8 @@
 ///          While kQueueMax connections wait, no other is accepted, so callers take no more
 ///          descriptors. Without a free descriptor callers wait (listener.h).
 /// Errors:  start() returns one line. A bad request gets one JSON object with `error`: 411 for a body
-///          without its length, 413 if it is too large, 415 if it is compressed or in parts.
-/// Tests:   tests/server/control/http_server_test.cc
+///          without its length, 413 if it is too large, 414 for a long URL before one, 415 if it is compressed or in parts.
+/// Tests:   tests/server/control/http_server_test.cc, http_server_tcp_test.cc
 #pragma once
 
 #include <chrono>

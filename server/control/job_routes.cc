@@ -55,6 +55,7 @@ Reply unknown(const char* what, const std::string& text) {
 
 /// Returns a value of the body as the tables of keys take it.
 WrittenKey written(const std::string& name, const nlohmann::json& value) {
+  // dump() recurses, at most as deep as the body is long.
   WrittenKey key{.name = name, .text = value.dump(), .type = WrittenType::kOther, .where = "body"};
   if (value.is_number_integer()) key.type = WrittenType::kInteger;
   if (value.is_number_float()) key.type = WrittenType::kNumber;
@@ -68,7 +69,6 @@ WrittenKey written(const std::string& name, const nlohmann::json& value) {
 
 /// Reads a body that is an object.
 Result<std::vector<WrittenKey>> keys_of(const Request& request) {
-  // The parser recurses, but not deeper than the body is long.
   const auto json = nlohmann::json::parse(request.body, nullptr, /*allow_exceptions=*/false);
   if (json.is_discarded()) return failure("the body is not JSON");
   if (!json.is_object()) return failure("the body is not a JSON object, such as {\"sources\": 4}");

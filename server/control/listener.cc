@@ -52,10 +52,12 @@ Result<io::FileDescriptor> listen_on_port(const Endpoint& at) {
   io::SocketAddress address{};
   const socklen_t size = io::to_socket_address(at, family, address);
   io::FileDescriptor socket(::socket(family, kStreamSocket, 0));
-  // A restarted server takes the port although old connections wait for their end.
-  set_option(socket.get(), SOL_SOCKET, SO_REUSEADDR);
-  // Connections inherit this: a small answer leaves at once.
-  set_option(socket.get(), IPPROTO_TCP, TCP_NODELAY);
+  if (socket.is_open()) {
+    // A restarted server takes the port although old connections wait for their end.
+    set_option(socket.get(), SOL_SOCKET, SO_REUSEADDR);
+    // Connections inherit this: a small answer leaves at once.
+    set_option(socket.get(), IPPROTO_TCP, TCP_NODELAY);
+  }
   if (!socket.is_open() || bind(socket.get(), &address.any, size) != 0 ||
       listen(socket.get(), kBacklog) != 0) {
     return failure(

@@ -267,7 +267,7 @@ Reply Pages::page(const std::string& kind, const std::string& title, std::string
        {"listen", escaped(status["listen"].get<std::string>())},
        {"state", fmt::format("Up for {} s",
                              count_text(static_cast<uint64_t>(status["uptime_s"].get<double>())))},
-       {"navigation", navigation(kind, log().status == 200)},
+       {"navigation", navigation(kind, static_cast<bool>(config.log))},
        {"main", std::move(main)}});
   reply.headers = {
       {"Content-Security-Policy",

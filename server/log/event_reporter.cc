@@ -129,8 +129,10 @@ void EventReporter::report_lost(uint64_t events_lost) {
 
 void EventReporter::compare_counts(const char* event, const Counts& counts, Counts& before) {
   for (const auto& [reason, packets] : counts) {
-    const uint64_t more = packets - before[reason];
-    if (more == 0 || !has_snapshot_) continue;
+    const uint64_t known = before[reason];
+    // A counter of the kernel may fall: it has 32 bits.
+    if (packets <= known || !has_snapshot_) continue;
+    const uint64_t more = packets - known;
     log_.write(is_usual(reason) ? LogLevel::kDebug : LogLevel::kWarn, event,
                {{"reason", reason}, {"packets", more}});
   }

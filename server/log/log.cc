@@ -10,6 +10,8 @@
 #include <cerrno>
 #include <chrono>
 
+#include "base/pipe_signal_guard.h"
+
 namespace tributary::server {
 namespace {
 
@@ -60,6 +62,7 @@ bool write_line(int file, std::string line) {
   line += '\n';
   pollfd ready{file, POLLOUT, 0};
   if (poll(&ready, 1, 0) != 1 || (ready.revents & POLLOUT) == 0) return false;
+  const PipeSignalGuard guard;  // The reader of a pipe may have gone.
   ssize_t written = -1;
   do {
     written = ::write(file, line.data(), line.size());

@@ -16,6 +16,7 @@ class LoggedJobs final : public JobControl {
   /// @param jobs Carries the commands out; must outlive this object, like `log`.
   LoggedJobs(JobControl& jobs, Log& log) : jobs_(jobs), log_(log) {}
 
+  [[nodiscard]] bool has_job(uint32_t id) const override { return jobs_.has_job(id); }
   JobResult add_job(const trio_ml::JobConfig& job) override;
   JobResult remove_job(uint32_t id, bool force) override;
   JobResult drain_job(uint32_t id) override;

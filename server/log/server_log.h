@@ -3,8 +3,9 @@
 /// The thread that writes an aggregator's log.
 ///
 /// Model:   Every kDrainEvery it takes the events that the cores have noted; every kCompareEvery it
-///          compares snapshots, unless the level leaves their lines out. A core notes an event in a ring and never waits for this thread.
-/// Threads: start(), stop() and stats() belong to the owner; recent() may run in any thread.
+///          compares snapshots, unless the level leaves their lines out. A core notes an event in a
+///          ring and never waits for this thread.
+/// Threads: stop() belongs to the owner; everything else may run in any thread.
 /// Tests:   tests/server/log/server_log_test.cc, tests/system/log_test.cc
 #pragma once
 

@@ -117,6 +117,7 @@ TEST(BurstNotes, TelemetryCountsTheSameWithAndWithoutThem) {
   const auto plain = *telemetry::TelemetryState::create(plain_memory, config, Instant());
   const auto sent = Bed(telemetry::App(*state), seed).run();
   EXPECT_EQ(sent, Bed(WithoutNotes(telemetry::App(*plain)), seed).run());
+  EXPECT_EQ(state->notes().unused(), 0U);  // Each packet's thread has used its note.
   EXPECT_EQ(state->counters(), plain->counters());
   EXPECT_EQ(state->flow_count(), plain->flow_count());
   EXPECT_GT(state->counters()[static_cast<size_t>(telemetry::Outcome::kAccounted)].packets, 0U);
@@ -134,6 +135,7 @@ TEST(BurstNotes, GuardJudgesTheSameWithAndWithoutThem) {
   const auto plain = *guard::GuardState::create(plain_memory, config, Instant());
   const auto sent = Bed(guard::App(*state), seed).run();
   EXPECT_EQ(sent, Bed(WithoutNotes(guard::App(*plain)), seed).run());
+  EXPECT_EQ(state->notes().unused(), 0U);  // Each packet's thread has used its note.
   EXPECT_EQ(state->counters(), plain->counters());
   EXPECT_EQ(state->suspect_count(), plain->suspect_count());
   EXPECT_GT(state->suspect_count(), 0U);

@@ -4,6 +4,7 @@
 #include "server/job_reload.h"
 
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <map>
@@ -24,6 +25,7 @@ class RecordedControl final : public JobControl {
   std::map<uint32_t, JobConfig> jobs;
   bool refuses = false;
 
+  [[nodiscard]] bool has_job(uint32_t id) const override { return jobs.contains(id); }
   JobResult add_job(const JobConfig& job) override {
     commands.push_back(fmt::format("add {}", job.id));
     if (refuses || jobs.contains(job.id)) return refusal(JobFault::kExists);
@@ -61,6 +63,12 @@ std::vector<std::string> commands_of(const std::vector<JobConfig>& before,
   return control.commands;
 }
 
+std::vector<uint32_t> ids_of(const std::vector<JobReload::Refused>& refused) {
+  std::vector<uint32_t> ids;
+  for (const auto& each : refused) ids.push_back(each.job);
+  return ids;
+}
+
 using Commands = std::vector<std::string>;
 
 TEST(JobReload, CarriesOutOnlyTheDifference) {
@@ -78,7 +86,8 @@ TEST(JobReload, LeavesAJobWithOtherKeysAsItIs) {
   JobReload reload({job(1)}, control);
   const auto counts = reload.apply({job(1, 4, 40)});
   EXPECT_EQ(control.commands, Commands{});
-  EXPECT_EQ(counts.refused, std::vector<uint32_t>{1});
+  EXPECT_EQ(ids_of(counts.refused), std::vector<uint32_t>{1});
+  EXPECT_THAT(counts.refused[0].error, ::testing::HasSubstr("only timeout_ms"));
   EXPECT_EQ(reload.apply({job(1)}).unchanged, 1U);
 }
 
@@ -88,17 +97,22 @@ TEST(JobReload, TriesARefusedCommandAgain) {
   control.jobs[2] = job(2);
   JobReload reload({job(1), job(2)}, control);
   control.refuses = true;
-  EXPECT_EQ(reload.apply({job(1, 2, 30), job(3)}).refused, (std::vector<uint32_t>{2, 1, 3}));
+  EXPECT_EQ(ids_of(reload.apply({job(1, 2, 30), job(3)}).refused),
+            (std::vector<uint32_t>{2, 1, 3}));
   control.refuses = false;
   const auto counts = reload.apply({job(1, 2, 30), job(3)});
-  EXPECT_EQ(counts.refused, std::vector<uint32_t>{});
+  EXPECT_TRUE(counts.refused.empty());
   EXPECT_EQ(counts.added + counts.drained + counts.changed, 3U);
 }
 
-TEST(JobReload, CountsAJobThatAnOperatorHasRemovedAsDrained) {
+TEST(JobReload, AddsAJobAgainThatAnOperatorHasRemoved) {
   RecordedControl control;
-  JobReload reload({job(1)}, control);
-  EXPECT_EQ(reload.apply({}).drained, 1U);
+  control.jobs[2] = job(2);
+  JobReload reload({job(1), job(2)}, control);
+  EXPECT_EQ(reload.apply({job(1, 4), job(2)}).added, 1U);  // With other keys than before.
+  EXPECT_EQ(control.commands, Commands{"add 1"});
+  EXPECT_EQ(control.jobs.at(1).sources, 4U);
+  control.jobs.clear();
   control.commands.clear();
   EXPECT_EQ(reload.apply({}).drained, 0U);
   EXPECT_EQ(control.commands, Commands{});
@@ -116,7 +130,7 @@ TEST(JobReload, RandomFilesEndWithTheirJobs) {
       if (draws.below(2) == 0) wanted.push_back(job(id, 2, 1 + draws.below(3)));
     }
     const auto counts = reload.apply(wanted);
-    EXPECT_EQ(counts.refused, std::vector<uint32_t>{}) << "step " << step;
+    EXPECT_TRUE(counts.refused.empty()) << "step " << step;
     ASSERT_EQ(control.jobs.size(), wanted.size()) << "step " << step;
     for (const JobConfig& each : wanted) EXPECT_EQ(control.jobs.at(each.id), each);
   }

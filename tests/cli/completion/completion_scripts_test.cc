@@ -28,7 +28,8 @@ struct ClosePipe {
 
 /// Runs a shell command. @return the lines of its output, both streams.
 std::vector<std::string> lines_of(const std::string& command) {
-  const std::unique_ptr<std::FILE, ClosePipe> pipe(popen((command + " 2>&1").c_str(), "r"));
+  const std::unique_ptr<std::FILE, ClosePipe> pipe(
+      popen(("export LC_ALL=C.UTF-8; " + command + " 2>&1").c_str(), "r"));
   std::vector<std::string> lines(1);
   for (int c = std::fgetc(pipe.get()); c != EOF; c = std::fgetc(pipe.get())) {
     if (c == '\n') {

@@ -52,6 +52,7 @@ server::Snapshot example() {
 /// Refuses all commands.
 class NoCommands : public server::JobControl {
  public:
+  [[nodiscard]] bool has_job(uint32_t) const override { return true; }
   server::JobResult add_job(const trio_ml::JobConfig&) override { return refused(); }
   server::JobResult remove_job(uint32_t, bool) override { return refused(); }
   server::JobResult drain_job(uint32_t) override { return refused(); }

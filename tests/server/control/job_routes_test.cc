@@ -22,6 +22,7 @@ using ::testing::IsEmpty;
 /// Records each call as a line.
 class Recorder : public server::JobControl {
  public:
+  [[nodiscard]] bool has_job(uint32_t) const override { return true; }
   JobResult add_job(const trio_ml::JobConfig& job) override {
     added = job;
     return answer(fmt::format("add {}", job.id));

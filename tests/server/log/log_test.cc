@@ -23,7 +23,7 @@ class LogTest : public ::testing::Test {
   LogTest() {
     std::array<int, 2> ends{};
     EXPECT_EQ(pipe2(ends.data(), O_CLOEXEC), 0);
-    EXPECT_EQ(fcntl(ends[0], F_SETFL, O_NONBLOCK), 0);  // A write would wait, as on most terminals.
+    EXPECT_EQ(fcntl(ends[0], F_SETFL, O_NONBLOCK), 0);  // Writes wait, as on most terminals.
     reader_ = io::FileDescriptor(ends[0]);
     writer_ = io::FileDescriptor(ends[1]);
   }
@@ -51,6 +51,14 @@ TEST_F(LogTest, LineIsGreppable) {
             {{"job", 1}, {"rank", 3}, {"address", "10.0.0.3:40112"}});
   EXPECT_THAT(written(), MatchesRegex("[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}\\.[0-9]{3}Z info "
                                       "event=rank_joined job=1 rank=3 address=10.0.0.3:40112\n"));
+}
+
+TEST_F(LogTest, LineWithoutAReaderIsLostAndCounted) {
+  Log log(config());
+  reader_ = io::FileDescriptor();
+  log.write(LogLevel::kInfo, "rank_joined");
+  EXPECT_EQ(log.stats()["lines_lost"], 1);
+  EXPECT_EQ(log.recent().size(), 1U);
 }
 
 TEST_F(LogTest, TextThatCouldMisleadIsQuoted) {

@@ -14,6 +14,7 @@ class Answering final : public JobControl {
  public:
   JobResult answer = {};
 
+  [[nodiscard]] bool has_job(uint32_t) const override { return false; }
   JobResult add_job(const trio_ml::JobConfig&) override { return answer; }
   JobResult remove_job(uint32_t, bool) override { return answer; }
   JobResult drain_job(uint32_t) override { return answer; }
