@@ -138,7 +138,8 @@ TEST(Configuration, HangUpReloadsTheJobsOfTheFile) {
   Server server({}, {"--config", path});
   const auto ids = [&server] {
     std::vector<uint32_t> found;
-    for (const auto& job : server.stats()["jobs"]) found.push_back(job["id"]);
+    const auto stats = server.stats();
+    for (const auto& job : stats["jobs"]) found.push_back(job["id"]);
     return found;
   };
   EXPECT_THAT(ids(), ElementsAre(1, 2));
