@@ -21,7 +21,7 @@
 
 namespace tributary::cli {
 
-/// Returns what an aggregator does: "2 jobs, 3 of 8 workers in sessions, 400 blocks".
+/// Returns the state of an aggregator in one line: "2 jobs, 3 of 8 workers in sessions, 400 blocks".
 [[nodiscard]] std::string status_line(const server::Snapshot& snapshot);
 
 /// Returns the packets in the counters of another server, as in its --json: "400 packets".

@@ -42,7 +42,7 @@ struct SessionTerms {
   Endpoint group;                 ///< Multicast group of the results; not set: unicast.
 };
 
-/// A join that takes longer says what it waits for. Assumed: ranks of one launch start within a
+/// A join that takes longer names the missing peer. Assumed: ranks of one launch start within a
 /// second.
 inline constexpr Duration kNoticeAfter = seconds(1);
 inline constexpr Duration kNoticeEvery = seconds(10);

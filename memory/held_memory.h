@@ -4,7 +4,7 @@
 ///
 /// Threads: As SharedMemory: the thread that allocates and releases. The owner's destructor runs
 ///          there, too.
-/// Errors:  allocate() returns an Error as SharedMemory does. What was allocated before is kept.
+/// Errors:  allocate() returns an Error as SharedMemory does. Earlier allocations stay.
 /// Tests:   tests/memory/held_memory_test.cc
 #pragma once
 

@@ -2,7 +2,7 @@
 /// @file
 /// A flow's record in shared memory, and its words.
 ///
-/// Model:   A record has two spans, of which one is current. A packet's look-up admits it to the
+/// Model:   A record has two spans; one of them is current. A packet's look-up admits it to the
 ///          current span; the packet's counter increment, its last XTXN on the record, settles it.
 ///          A span is settled if it has counted as many packets as it has admitted: then no thread
 ///          will change it. An export at the active timeout makes the other span current and takes

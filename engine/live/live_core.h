@@ -88,8 +88,8 @@ class LiveCore {
     }
   }
 
-  /// Runs a command of an operator, `command(program, machine)`, as a burst of its own: what it
-  /// sends leaves before this returns. Call it between two rounds, as from LiveEngine::inspect().
+  /// Runs a command of an operator, `command(program, machine)`, as a burst of its own: its
+  /// packets leave before this returns. Call it between two rounds, as from LiveEngine::inspect().
   template <class F>
   void run_command(Instant now, F&& command) {
     machine_.begin_burst(now);

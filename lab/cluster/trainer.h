@@ -8,7 +8,7 @@
 ///          With overlap_forward, the next forward pass ends an iteration: buckets in reverse order,
 ///          each after its sum. With H local steps, only each H-th iteration has buckets.
 ///          A worker that receives results of blocks it has not sent is late (CatchUp). It only
-///          receives what it skips. Sums that a switch has discarded cost no time.
+///          receives the sums that it skips. Sums that a switch has discarded cost no time.
 /// Errors:  A transfer that ends with an error ends the trainer; see failed() and dropped_out().
 /// Tests:   tests/lab/run_test.cc, tests/lab/straggling_run_test.cc, tests/lab/scheduling_run_test.cc
 #pragma once
