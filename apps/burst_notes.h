@@ -14,6 +14,7 @@
 #include <span>
 
 #include "base/assert.h"
+#include "engine/packet.h"
 
 namespace tributary::apps {
 
@@ -49,5 +50,28 @@ class BurstNotes {
   std::array<const std::byte*, kNotesMax> packets_{};
   std::array<Note, kNotesMax> notes_{};
 };
+
+/// Prefetches the records of the packets that a program will process next: first the places of all
+/// of them in the index, then all records, so that the latencies overlap.
+/// @param read   read(packet, note) reads a packet into its blank note. @return whether it has a
+///               record to prefetch.
+/// @param index  index(note) prefetches the place in the index.
+/// @param record record(note) prefetches the record.
+template <class Note, class Read, class Index, class Record>
+void prefetch_burst(BurstNotes<Note>& notes, std::span<const engine::Packet> burst, Read&& read,
+                    Index&& index, Record&& record) {
+  std::array<bool, kNotesMax> has_record;
+  uint32_t count = 0;
+  notes.clear();
+  for (const engine::Packet& packet : burst) {
+    Note& note = notes.add(packet.data);
+    has_record[count] = read(packet, note);
+    if (has_record[count]) index(note);
+    count++;
+  }
+  for (uint32_t i = 0; i < count; i++) {
+    if (has_record[i]) record(notes.all()[i]);
+  }
+}
 
 }  // namespace tributary::apps

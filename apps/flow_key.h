@@ -21,6 +21,7 @@
 
 #include "apps/instructions.h"
 #include "base/byte_order.h"
+#include "microcode/frame_pool.h"
 #include "microcode/packet_head.h"
 #include "wire/headers.h"
 
@@ -272,10 +273,9 @@ FlowFit parse_flow(Head head, uint32_t packet_bytes, Mark mark, FlowPacket& pack
 /// head. @param packet_flow Blank. @return As parse_flow(); kNotFrame unless `is_frame`.
 inline FlowFit read_flow(std::span<const std::byte> packet, bool is_frame,
                          FlowPacket& packet_flow) {
-  /// Source: Trio paper §4.
-  constexpr size_t kHeadBytes = 192;
   if (!is_frame) return FlowFit::kNotFrame;
-  const microcode::PacketHead head(packet.first(std::min(packet.size(), kHeadBytes)));
+  const microcode::PacketHead head(
+      packet.first(std::min<size_t>(packet.size(), microcode::kHeadBytes)));
   const auto no_mark = [](const microcode::Instruction&) {};
   return parse_flow(head, static_cast<uint32_t>(packet.size()), no_mark, packet_flow);
 }

@@ -37,8 +37,7 @@ int write_all(int file, std::string_view content) {
       content.remove_prefix(static_cast<size_t>(written));
     } else if (errno == EAGAIN) {
       pollfd room{.fd = file, .events = POLLOUT, .revents = 0};
-      const int ready =
-          ::poll(&room, 1, static_cast<int>(in_nanoseconds(kPipeWaitMax) / 1'000'000));
+      const int ready = ::poll(&room, 1, static_cast<int>(in_milliseconds(kPipeWaitMax)));
       if (ready == 0) return ETIMEDOUT;
     } else if (errno != EINTR) {
       return errno;
@@ -154,6 +153,7 @@ Result<void> check_kind(const std::string& path, const struct stat& file) {
 }  // namespace
 
 Result<void> write_result_file(const std::string& path, std::string_view content) {
+  if (path == kStandardOutput) return write_behind(stdout, "standard output", content);
   struct stat found {};
   if (::stat(path.c_str(), &found) != 0) {
     if (errno != ENOENT) return refuse(path, errno_text(errno));
@@ -173,6 +173,7 @@ Result<void> write_result_file(const std::string& path, std::string_view content
 }
 
 Result<void> check_result_file(const std::string& path) {
+  if (path == kStandardOutput) return {};
   struct stat found {};
   const bool exists = ::stat(path.c_str(), &found) == 0;
   if (!exists && errno != ENOENT) return refuse(path, errno_text(errno));

@@ -5,6 +5,7 @@
 /// Model:   A regular file, or one that does not exist, is replaced in one step, so a reader sees
 ///          the old content or the new one. A symbolic link stays, and its target is replaced. A
 ///          device, a pipe, and a file that is this process's standard output are written to.
+///          The path `-` is standard output.
 /// Threads: Any.
 /// Errors:  One line with the path, the cause and the remedy. A regular file is unchanged then.
 /// Tests:   tests/base/result_file_test.cc
@@ -17,6 +18,9 @@
 #include "base/time.h"
 
 namespace tributary {
+
+/// The path that stands for standard output.
+inline constexpr std::string_view kStandardOutput = "-";
 
 /// The longest wait for the reader of a full pipe.
 inline constexpr Duration kPipeWaitMax = seconds(10);

@@ -58,6 +58,9 @@ static_assert(nanoseconds(1).ticks() == 100);
 
 /// Returns whole nanoseconds, rounded toward zero.
 constexpr int64_t in_nanoseconds(Duration d) { return d.ticks() / (1'000 / kPicosecondsPerTick); }
+/// Returns whole microseconds or milliseconds, rounded likewise.
+constexpr int64_t in_microseconds(Duration d) { return in_nanoseconds(d) / 1'000; }
+constexpr int64_t in_milliseconds(Duration d) { return in_nanoseconds(d) / 1'000'000; }
 constexpr double in_seconds(Duration d) { return static_cast<double>(d.ticks()) / 1e11; }
 /// Returns the Duration of `count` seconds, for configuration and reports, not for hot paths.
 constexpr Duration from_seconds(double count) {

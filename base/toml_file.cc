@@ -5,11 +5,12 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <system_error>
 #include <utility>
+
+#include "base/errno_text.h"
 
 namespace tributary {
 namespace {
@@ -57,7 +58,7 @@ Result<toml::table> parse_toml_file(const std::string& path, const std::string& 
     return failure(fmt::format("{}: is a folder; allowed: a TOML file", named));
   }
   std::ifstream file(path);
-  if (!file) return failure(fmt::format("{}: cannot be read: {}", named, std::strerror(errno)));
+  if (!file) return failure(fmt::format("{}: cannot be read: {}", named, errno_text(errno)));
   try {
     return toml::parse(file, path);
   } catch (const toml::parse_error& error) {

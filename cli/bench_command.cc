@@ -13,6 +13,7 @@
 #include "bench/tofino_bench.h"
 #include "cli/bench_flags.h"
 #include "cli/bench_live.h"
+#include "cli/bench_observe.h"
 #include "cli/chaos_command.h"
 #include "cli/console.h"
 #include "cli/race_command.h"
@@ -170,6 +171,7 @@ void add_bench_command(CLI::App& app, int& exit_code) {
   add_soak_command(*command, exit_code);
   add_chaos_command(*command, exit_code);
   add_live_benches(*command, exit_code);
+  add_observe_bench(*command, exit_code);
 }
 
 }  // namespace tributary::cli

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/capture_command.h"
 
-#include <cstdio>
 #include <memory>
 #include <vector>
 
@@ -41,7 +40,7 @@ int run(RunFlags& flags) {
   if (flags.on == "model") {
     const auto parameters = engine::preset(flags.generation);
     if (!parameters) return refuse(parameters.error());
-    flags.request.model = *parameters;
+    flags.request.model = engine::with_egress(*parameters);
   }
   const auto end = [&] {
     const StatusLine line([&flags](double elapsed_s) {
@@ -50,9 +49,7 @@ int run(RunFlags& flags) {
     return flags.program.run(*settings, flags.request);
   }();
   if (!end) return refuse(end.error());
-  // Standard output may carry the capture.
-  std::FILE* stream = flags.request.out == "-" ? stderr : stdout;
-  print_to(stream, "{}", programs::as_text(end->report));
+  print("{}", programs::as_text(end->report));
   const bool written = write_json(flags.title, flags.json_path, programs::as_json(end->report));
   if (end->problem) print_error("{}: {}\n", flags.title, end->problem->text);
   return written && !end->problem ? 0 : 1;

@@ -2,9 +2,22 @@
 #include "cli/console.h"
 
 #include <cerrno>
+#include <iostream>
 #include <system_error>
 
 namespace tributary::cli {
+
+namespace {
+
+bool standard_output_is_reserved = false;
+
+}  // namespace
+
+void reserve_standard_output() { standard_output_is_reserved = true; }
+
+std::FILE* text_output() { return standard_output_is_reserved ? stderr : stdout; }
+
+std::ostream& text_stream() { return standard_output_is_reserved ? std::cerr : std::cout; }
 
 int end_output(int exit_code, std::FILE* output, std::FILE* errors) {
   const bool failed_before = std::ferror(output) != 0;

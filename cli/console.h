@@ -3,7 +3,7 @@
 /// Output to the terminal. fmt::print() throws if a disk is full; these functions go on, so that
 /// the command still writes its files and ends in order. end_output() reports the failure.
 ///
-/// Threads: Any.
+/// Threads: Any. Reserve standard output before other threads print.
 /// Errors:  A failed write to standard output is kept (ferror) until end_output(). A failed write
 ///          to standard error is lost, because nothing is left to report it.
 /// Tests:   tests/cli/console_test.cc, tests/system/output_test.cc
@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <iosfwd>
 #include <string>
 #include <utility>
 
@@ -24,10 +25,19 @@ void print_to(std::FILE* stream, fmt::format_string<T...> format, T&&... values)
   static_cast<void>(std::fwrite(text.data(), 1, text.size(), stream));
 }
 
-/// Prints to standard output.
+/// Leaves standard output to a result, as for `--json -`: print() then prints to standard error.
+void reserve_standard_output();
+
+/// Returns the stream of print(): standard output, unless it is reserved.
+[[nodiscard]] std::FILE* text_output();
+
+/// The same as a C++ stream.
+[[nodiscard]] std::ostream& text_stream();
+
+/// Prints to text_output().
 template <class... T>
 void print(fmt::format_string<T...> format, T&&... values) {
-  print_to(stdout, format, std::forward<T>(values)...);
+  print_to(text_output(), format, std::forward<T>(values)...);
 }
 
 /// Prints to standard error.

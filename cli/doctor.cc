@@ -194,7 +194,7 @@ Finding examine_packet_socket(const MachineFacts& facts) {
   const std::string& refusal = facts.packet_socket_refusal;
   return {.what = "packet sockets",
           .found = (refusal.empty() ? "yes" : "no: " + refusal) +
-                   " (only for serve --program and --port packet:)",
+                   " (only for --port packet:; serve --program also takes --port dpdk: and vxlan:)",
           .verdict = Verdict::kOk,
           .remedy = ""};
 }

@@ -29,7 +29,7 @@ struct JobFlags {
   uint32_t id = 0;
   uint32_t source = 0;
   bool force = false;
-  uint64_t timeout_ms = 0;
+  json changes = json::object();  ///< Of `job set`.
   std::vector<WrittenKey> keys;
 };
 
@@ -99,8 +99,15 @@ int run_drain(const JobFlags& flags) {
 }
 
 int run_set(const JobFlags& flags) {
-  return run_change(flags, {"PATCH", path_of(flags), {{kTimeoutKey, flags.timeout_ms}}},
-                    fmt::format("job {}: {}={}", flags.id, kTimeoutKey, flags.timeout_ms));
+  if (flags.changes.empty()) {
+    print_error("tributary {}: nothing to change: give --timeout-ms or --silence\n", kCommand);
+    return kExitUsage;
+  }
+  std::string done = fmt::format("job {}:", flags.id);
+  for (const auto& [key, value] : flags.changes.items()) {
+    done += fmt::format(" {}={}", key, value.is_string() ? value.get<std::string>() : value.dump());
+  }
+  return run_change(flags, {"PATCH", path_of(flags), flags.changes}, done);
 }
 
 int run_evict(const JobFlags& flags) {
@@ -193,10 +200,14 @@ void add_job_command(CLI::App& app, int& exit_code) {
   CLI::App* set = add_verb(*job, "set", "Change a running job", flags, exit_code, run_set);
   add_number(*set, "ID", flags->id, "job_id");
   const KeySpec& timeout = spec_of(kTimeoutKey);
-  add_key(*set, "--timeout-ms", {.type = KeyType::kUint, .min = timeout.min, .max = timeout.max},
-          "", "Time-out of straggler mitigation, in milliseconds",
-          [flags](const KeyValue& value) { flags->timeout_ms = std::get<uint64_t>(value); })
-      ->required();
+  add_key(
+      *set, flags_of(kTimeoutKey), {.type = KeyType::kUint, .min = timeout.min, .max = timeout.max},
+      "", "Time-out of straggler mitigation, in milliseconds",
+      [flags](const KeyValue& value) { flags->changes[kTimeoutKey] = std::get<uint64_t>(value); });
+  set->add_option_function<std::string>(
+         "--silence", [flags](const std::string& value) { flags->changes["silence"] = value; },
+         "The effect of a silent rank")
+      ->check(CLI::IsMember({"auto", "wait", "exclude", "end"}));
 
   CLI::App* evict = add_verb(*job, "evict", "Remove a source from its job's session", flags,
                              exit_code, run_evict);

@@ -10,12 +10,12 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <fstream>
 #include <sstream>
 #include <string_view>
 
 #include "base/cpus.h"
+#include "base/errno_text.h"
 #include "io/packet/packet_socket.h"
 
 namespace tributary::cli {
@@ -100,7 +100,7 @@ std::string port_refusal(uint16_t port) {
     any.sin_port = htons(port);
     result = ::bind(fd, reinterpret_cast<const sockaddr*>(&any), sizeof any);
   }
-  const std::string refusal = result == 0 ? "" : std::strerror(errno);
+  const std::string refusal = result == 0 ? "" : errno_text(errno);
   ::close(fd);
   return refusal;
 }
@@ -108,7 +108,7 @@ std::string port_refusal(uint16_t port) {
 void look_at_sockets(uint16_t port, MachineFacts& facts) {
   const int fd = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   if (fd < 0) {
-    facts.socket_refusal = std::strerror(errno);
+    facts.socket_refusal = errno_text(errno);
     return;
   }
   facts.has_udp_gso = option_works(fd, SOL_UDP, UDP_SEGMENT, 1'400);

@@ -12,8 +12,10 @@
 #include "cli/job_command.h"
 #include "cli/lab/lab_command.h"
 #include "cli/launch/launch_command.h"
+#include "cli/log_command.h"
 #include "cli/plan_command.h"
 #include "cli/race_command.h"
+#include "cli/record_command.h"
 #include "cli/run_command.h"
 #include "cli/serve_command.h"
 #include "cli/settings.h"
@@ -50,6 +52,8 @@ int main(int argc, char** argv) {
   tributary::cli::add_status_command(app, exit_code);
   tributary::cli::add_who_command(app, exit_code);
   tributary::cli::add_job_command(app, exit_code);
+  tributary::cli::add_log_command(app, exit_code);
+  tributary::cli::add_record_command(app, exit_code);
   tributary::cli::add_launch_command(app, exit_code);
   tributary::cli::add_bench_command(app, exit_code);
   tributary::cli::add_race_processes(app, exit_code);
@@ -61,11 +65,12 @@ int main(int argc, char** argv) {
   add_demo_commands(app, demo, demo_worker, exit_code);
   tributary::cli::DoctorOptions doctor;
   tributary::cli::add_doctor(app, doctor)->callback([&] {
-    exit_code = tributary::cli::run_doctor(doctor, std::cout, std::cerr);
+    exit_code = tributary::cli::run_doctor(doctor, tributary::cli::text_stream(), std::cerr);
   });
   tributary::cli::PlanOptions plan;
-  tributary::cli::add_plan(app, plan)->callback(
-      [&] { exit_code = tributary::cli::run_plan(plan, std::cout, std::cerr); });
+  tributary::cli::add_plan(app, plan)->callback([&] {
+    exit_code = tributary::cli::run_plan(plan, tributary::cli::text_stream(), std::cerr);
+  });
   tributary::cli::add_completion_command(app);
   if (const auto ended =
           tributary::cli::parse_command_line(app, argc, argv, std::cout, std::cerr)) {

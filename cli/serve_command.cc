@@ -19,6 +19,7 @@
 #include "cli/serve_control.h"
 #include "cli/serve_log.h"
 #include "cli/serve_program.h"
+#include "cli/serve_record.h"
 #include "cli/serve_reload.h"
 #include "cli/serve_service.h"
 #include "cli/serve_switchml.h"
@@ -49,6 +50,7 @@ struct ServeFlags {
   SwitchmlFlags switchml;
   ControlFlags control;
   server::LogConfig log;
+  server::RecordConfig record;
   server::ApplianceConfig appliance;
   std::vector<KeyValues> jobs;
   PlanFlags plan;       ///< Without workers: this server is no directory.
@@ -60,7 +62,7 @@ struct ServeFlags {
   std::string cpus;
 };
 
-/// The signals that end the server or ask for its counters. Every thread blocks them and the main
+/// The signals that end the server or ask for a file. Every thread blocks them and the main
 /// thread waits for them, so no handler ever interrupts a core.
 sigset_t awaited_signals() {
   sigset_t set;
@@ -73,6 +75,7 @@ sigset_t awaited_signals() {
     sigaddset(&set, SIGHUP);
   }
   sigaddset(&set, SIGUSR1);
+  sigaddset(&set, SIGUSR2);
   return set;
 }
 
@@ -135,6 +138,11 @@ Result<server::ApplianceConfig> complete(const ServeFlags& flags) {
   if (!listen) return tl::unexpected(listen.error());
   config.listen = *listen;
   if (const auto good = check_cores(config.cores); !good) return tl::unexpected(good.error());
+  if (const auto good = check_record_flags(flags.command, flags.record); !good) {
+    return tl::unexpected(good.error());
+  }
+  config.record_events = flags.record.on ? flags.record.events : 0;
+  config.record_name = flags.control.name;
   auto devices = devices_of(flags);
   if (!devices) return tl::unexpected(devices.error());
   config.devices = *std::move(devices);
@@ -178,15 +186,21 @@ struct Service {
   std::function<void()> on_ready = [] {};   ///< Called before "ready".
   std::function<void()> begin_end = [] {};  ///< Called when a signal ends the server.
   std::function<void()> reload = {};        ///< Called on SIGHUP; null: SIGHUP ends the server.
+  std::function<void()> record = {};        ///< Called on SIGUSR2; null: there is no recorder.
 };
 
-/// Waits for a signal. Writes the counters if it is SIGUSR1, and reloads if it is SIGHUP.
+/// Waits for a signal. Writes the counters if it is SIGUSR1, writes a recording if it is SIGUSR2, and
+/// reloads if it is SIGHUP.
 /// @param pause Longest wait; null: no limit.
 /// @return whether a signal came that ends the server.
 bool take_ending_signal(const ServeFlags& flags, const Service& service, const timespec* pause) {
   const sigset_t signals = awaited_signals();
   const int signal = sigtimedwait(&signals, nullptr, pause);
   if (signal == SIGUSR1) write_stats(service.stats, flags.json_path);
+  if (signal == SIGUSR2 && service.record) service.record();
+  if (signal == SIGUSR2 && !service.record) {
+    print_error("tributary serve: SIGUSR2: this server has no flight recorder\n");
+  }
   if (signal == SIGHUP && service.reload) {
     service.reload();
     return false;
@@ -255,7 +269,13 @@ int run_trio_ml(const ServeFlags& flags) {
   if (!started) return refuse(started.error());
   server::Appliance& appliance = **started;
   server::ServerLog log(flags.log, appliance);
-  auto control = ServedControl::start(flags.control, appliance, log);
+  std::unique_ptr<server::RecordKeeper> recorder;
+  if (flags.record.on) {
+    auto keeper = server::RecordKeeper::start(flags.record, appliance, log.log());
+    if (!keeper) return refuse(keeper.error());
+    recorder = *std::move(keeper);
+  }
+  auto control = ServedControl::start(flags.control, appliance, log, recorder.get());
   if (!control) return refuse(control.error());
   std::string what =
       fmt::format("{} jobs at {}", config->jobs.size(), appliance.local().to_string());
@@ -263,9 +283,11 @@ int run_trio_ml(const ServeFlags& flags) {
   if (!(*control)->url().empty()) what += ", dashboard " + (*control)->url();
   std::vector<std::string> warnings = appliance.warnings();
   if (!(*control)->warning().empty()) warnings.push_back((*control)->warning());
-  const auto stats = [&appliance, &log] {
+  if (recorder != nullptr && !recorder->warning().empty()) warnings.push_back(recorder->warning());
+  const auto stats = [&appliance, &log, &recorder] {
     nlohmann::json json = appliance.stats();
     json["log"] = log.stats();
+    if (recorder != nullptr) json["recorder"] = recorder->state();
     return json;
   };
   server::JobReload jobs(config->jobs, (*control)->jobs());
@@ -275,13 +297,16 @@ int run_trio_ml(const ServeFlags& flags) {
       if (!(*control)->is_ending()) reload_jobs(flags.settings, jobs, log.log());
     };
   }
+  std::function<void()> record;
+  if (recorder != nullptr) record = [&recorder] { recorder->store(recorder::Cause::kSignal); };
   return serve(flags, {.what = what,
                        .warnings = warnings,
                        .stats = stats,
                        .status = [&appliance] { return status_line(appliance.snapshot()); },
                        .is_in_use = [&appliance] { return appliance.is_in_use(); },
                        .stop =
-                           [&appliance, &log] {
+                           [&appliance, &log, &recorder] {
+                             if (recorder != nullptr) recorder->stop();
                              appliance.stop();
                              log.stop();
                            },
@@ -291,7 +316,8 @@ int run_trio_ml(const ServeFlags& flags) {
                              (*control)->set_ending();
                              log.log().write(server::LogLevel::kInfo, "server_stopping");
                            },
-                       .reload = reload});
+                       .reload = reload,
+                       .record = record});
 }
 
 int run_switchml(const ServeFlags& flags) {
@@ -308,6 +334,9 @@ int run_switchml(const ServeFlags& flags) {
     return refuse({"--api, --name and --http need --protocol trio-ml"});
   if (uses_log_flags(flags.command)) {
     return refuse({"--log and --log-level need --protocol trio-ml"});
+  }
+  if (const char* flag = given_record_flag(flags.command); flag != nullptr) {
+    return refuse({fmt::format("{} needs --protocol trio-ml", flag)});
   }
   if (flags.command.get_option("--local")->count() > 0) {
     return refuse({"--local needs --protocol trio-ml; SwitchML is served over sockets only"});
@@ -346,7 +375,8 @@ int run_program(const ServeFlags& flags) {
   if (!chosen) return refuse(chosen.error());
   for (const char* flag :
        {"--job", "--protocol", "--listen", "--workers", "--linger-s", "--local", "--memory-mb",
-        "--api", "--name", "--http", "--http-token-file", "--log", "--log-level"}) {
+        "--api", "--name", "--http", "--http-token-file", "--log", "--log-level", "--record",
+        "--record-dir", "--record-events", "--record-stall-ms"}) {
     if (flags.command.count(flag) > 0) {
       return refuse({fmt::format("{} does not go with --program", flag)});
     }
@@ -354,12 +384,12 @@ int run_program(const ServeFlags& flags) {
   if (uses_switchml_flags(flags.command)) {
     return refuse({"--session and the other SwitchML flags do not go with --program"});
   }
-  const auto interfaces = inline_interfaces(flags.ports);
-  if (!interfaces) return refuse(interfaces.error());
+  const auto sides = inline_sides(flags.ports);
+  if (!sides) return refuse(sides.error());
   const auto cpus = cpus_of(flags);
   if (!cpus) return refuse(cpus.error());
   const auto started =
-      start_program(*chosen, {.interfaces = *interfaces,
+      start_program(*chosen, {.sides = *sides,
                               .cores = flags.appliance.cores,
                               .buffer_mb = flags.appliance.buffer_mb,
                               .engine = {.spin = microseconds(flags.appliance.spin_us),
@@ -373,8 +403,12 @@ int run_program(const ServeFlags& flags) {
     json["program"] = name;
     return json;
   };
-  return serve(flags, {.what = fmt::format("{} on {}", name, fmt::join(*interfaces, " and ")),
-                       .warnings = {},
+  std::vector<std::string> places;
+  for (const io::InlineSideSpec& side : *sides) {
+    places.push_back(side.interface().empty() ? side.text : side.interface());
+  }
+  return serve(flags, {.what = fmt::format("{} on {}", name, fmt::join(places, " and ")),
+                       .warnings = service.warnings(),
                        .stats = stats,
                        .status = [&stats] { return status_line(stats()); },
                        .is_in_use = [] { return false; },
@@ -398,8 +432,10 @@ void add_serve_command(CLI::App& app, int& exit_code) {
   command
       ->add_option(
           "--program", flags->program,
-          "Run this packet program inline between two --port packet:INTERFACE, or back out "
-          "of a single one, instead of an aggregator; see tributary programs")
+          "Run this packet program inline between two --port, or back out of a single one, "
+          "instead of an aggregator. A --port is packet:INTERFACE, dpdk:DEVICE[,key=value]..., or "
+          "a tunnel of frames in UDP, "
+          "vxlan:ADDRESS[:PORT],peer=ADDRESS[:PORT][,vni=NUMBER]; see tributary programs")
       ->type_name("NAME[,KEY=VALUE]…");
   add_protocol(*command, flags->protocol, "Protocol of the workers");
   command->add_option("--listen", flags->listen,
@@ -436,6 +472,7 @@ void add_serve_command(CLI::App& app, int& exit_code) {
              "Serve workers of this machine over shared memory, beside UDP sockets (trio-ml)");
   add_control_flags(*command, flags->control);
   add_log_flags(*command, flags->log);
+  add_record_flags(*command, flags->record);
   add_uint(*command, "--memory-mb", flags->appliance.memory_mb, 1, 1U << 20,
            "Most memory for all jobs, in MB");
   add_uint(

@@ -102,7 +102,8 @@ Result<void> ServedControl::start_http(const ControlFlags& flags) {
 
 Result<std::unique_ptr<ServedControl>> ServedControl::start(const ControlFlags& flags,
                                                             server::Appliance& appliance,
-                                                            server::ServerLog& log) {
+                                                            server::ServerLog& log,
+                                                            server::RecordControl* recorder) {
   std::unique_ptr<ServedControl> served(new ServedControl(appliance, log));
   if (!flags.api && !flags.name.empty()) {
     return failure("--name needs --api on: it names the control socket");
@@ -126,7 +127,8 @@ Result<std::unique_ptr<ServedControl>> ServedControl::start(const ControlFlags& 
                          .jobs = &served->jobs_,
                          .history = &served->history_,
                          .http_counters = http_counters,
-                         .log = [&log] { return log.recent(); }});
+                         .log = &log,
+                         .recorder = recorder});
   if (!flags.http.empty()) {
     if (const auto started = served->start_http(flags); !started) {
       return tl::unexpected(started.error());

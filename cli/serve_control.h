@@ -39,10 +39,12 @@ void add_control_flags(CLI::App& command, ControlFlags& flags);
 /// The control API of a running appliance.
 class ServedControl {
  public:
-  /// @param appliance Must outlive this object, like `log`.
+  /// @param appliance Must outlive this object, like `log` and `recorder`.
+  /// @param recorder  Null: there is none.
   static Result<std::unique_ptr<ServedControl>> start(const ControlFlags& flags,
                                                       server::Appliance& appliance,
-                                                      server::ServerLog& log);
+                                                      server::ServerLog& log,
+                                                      server::RecordControl* recorder);
   /// Returns the path of the socket; empty if there is none.
   [[nodiscard]] std::string path() const { return server_ ? server_->path() : std::string(); }
   /// Returns the reason why the server goes on without a socket; empty if it has one or needs none.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/serve_log.h"
 
-#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -18,9 +17,10 @@ void add_log_flags(CLI::App& command, server::LogConfig& config) {
           "(trio-ml)")
       ->check(CLI::IsMember({"text", "json"}))
       ->default_str("text");
-  const std::vector<std::string> levels{"error", "warn", "info", "debug"};
-  const auto store_level = [&config, levels](const std::string& name) {
-    config.level = static_cast<server::LogLevel>(std::ranges::find(levels, name) - levels.begin());
+  const std::vector<std::string> levels(server::kLogLevelNames.begin(),
+                                        server::kLogLevelNames.end());
+  const auto store_level = [&config](const std::string& name) {
+    config.level = server::log_level_of(name).value_or(config.level);
   };
   command
       .add_option_function<std::string>("--log-level", store_level,

@@ -26,22 +26,22 @@ Result<ChosenProgram> parse_program(std::string_view text) {
   return ChosenProgram{program, *std::move(settings)};
 }
 
-Result<std::vector<std::string>> inline_interfaces(const std::vector<std::string>& ports) {
+Result<std::vector<io::InlineSideSpec>> inline_sides(const std::vector<std::string>& ports) {
   if (ports.empty() || ports.size() > 2) {
     return failure(fmt::format(
         "--program needs one --port (and back) or two (inline); {} are given", ports.size()));
   }
-  std::vector<std::string> interfaces;
+  std::vector<io::InlineSideSpec> sides;
   for (const std::string& text : ports) {
-    auto interface = io::parse_inline_port(text);
-    if (!interface) return tl::unexpected(interface.error());
-    interfaces.push_back(*std::move(interface));
+    auto side = io::parse_inline_side(text);
+    if (!side) return tl::unexpected(side.error());
+    sides.push_back(*std::move(side));
   }
-  if (interfaces.size() == 2 && interfaces[0] == interfaces[1]) {
+  if (sides.size() == 2 && is_same_side(sides[0], sides[1])) {
     return failure(
-        fmt::format("--port {}: given twice; allowed: two interfaces, or one --port", ports[1]));
+        fmt::format("--port {}: given twice; allowed: two different ports, or one", ports[1]));
   }
-  return interfaces;
+  return sides;
 }
 
 Result<std::unique_ptr<programs::LiveService>> start_program(

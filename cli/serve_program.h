@@ -5,7 +5,8 @@
 ///
 /// Threads: One, at the start.
 /// Errors:  One line with the flag, the value and the allowed values.
-/// Tests:   tests/cli/serve_program_test.cc, tests/system/inline_test.cc
+/// Tests:   tests/cli/serve_program_test.cc, tests/system/inline_test.cc,
+///          tests/system/inline_dpdk_test.cc, tests/system/vxlan_test.cc
 #pragma once
 
 #include <memory>
@@ -15,6 +16,7 @@
 
 #include "base/key_table.h"
 #include "base/result.h"
+#include "io/inline/side_spec.h"
 #include "programs/program.h"
 
 namespace tributary::cli {
@@ -28,8 +30,8 @@ struct ChosenProgram {
 /// Parses "NAME[,key=value]...".
 [[nodiscard]] Result<ChosenProgram> parse_program(std::string_view text);
 
-/// Returns the interfaces of one or two `--port` texts.
-[[nodiscard]] Result<std::vector<std::string>> inline_interfaces(
+/// Returns the interfaces, DPDK devices or tunnels of one or two `--port` texts.
+[[nodiscard]] Result<std::vector<io::InlineSideSpec>> inline_sides(
     const std::vector<std::string>& ports);
 
 /// Starts the program. Its hashes get a random seed.

@@ -6,10 +6,12 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <memory>
 #include <utility>
 
 #include "base/result_file.h"
 #include "base/toml_file.h"
+#include "cli/console.h"
 
 namespace tributary::cli {
 namespace {
@@ -282,11 +284,13 @@ Result<std::vector<KeyValues>> Settings::read_again(const KeyTable& table) const
 
 namespace {
 
-/// As add_key(); `store` receives the value as written, too.
+/// As add_key(); `store` receives the value as written, too. `flags` may have several spellings, with
+/// commas between them; errors name the first.
 CLI::Option* add_written_key(
-    CLI::App& command, const std::string& flag, KeySpec key, const std::string& fallback,
+    CLI::App& command, const std::string& flags, KeySpec key, const std::string& fallback,
     const std::string& help,
     std::function<void(const std::string& text, const KeyValue& value)> store) {
+  const std::string flag = flags.substr(0, flags.find(','));
   const auto read_text = [flag, key, store = std::move(store)](const std::string& text) {
     KeySpec named = key;
     named.name = flag;
@@ -297,7 +301,7 @@ CLI::Option* add_written_key(
   const bool is_number = key.type == KeyType::kUint || key.type == KeyType::kNumber ||
                          key.type == KeyType::kDurationMs;
   CLI::Option* option = command.add_option_function<std::string>(
-      flag, read_text, fmt::format("{}: {}", help, allowed_values(key)));
+      flags, read_text, fmt::format("{}: {}", help, allowed_values(key)));
   option->type_name(is_number ? kNumberWord : kTextWord);
   if (!fallback.empty()) option->default_str(fallback);
   return option;
@@ -313,10 +317,17 @@ CLI::Option* add_key(CLI::App& command, const std::string& flag, KeySpec key,
       [store = std::move(store)](const std::string&, const KeyValue& value) { store(value); });
 }
 
+std::string flags_of(const std::string& key) {
+  std::string dashed = key;
+  std::replace(dashed.begin(), dashed.end(), '_', '-');
+  return dashed == key ? "--" + key : fmt::format("--{},--{}", dashed, key);
+}
+
 void add_keys(CLI::App& command, const KeyTable& table, std::vector<WrittenKey>& written) {
   for (const KeySpec& key : table.keys()) {
     const std::string name(key.name);
-    add_written_key(command, "--" + name, key, std::string(key.default_text), std::string(key.help),
+    add_written_key(command, flags_of(name), key, std::string(key.default_text),
+                    std::string(key.help),
                     [&written, name](const std::string& text, const KeyValue&) {
                       written.push_back({.name = name, .text = text, .where = ""});
                     });
@@ -326,7 +337,7 @@ void add_keys(CLI::App& command, const KeyTable& table, std::vector<WrittenKey>&
 CLI::Option* add_milliseconds(CLI::App& command, const std::string& flag, Duration& value,
                               uint64_t min_ms, uint64_t max_ms, const std::string& help) {
   return add_key(command, flag, {.type = KeyType::kDurationMs, .min = min_ms, .max = max_ms},
-                 std::to_string(in_nanoseconds(value) / 1'000'000), help,
+                 std::to_string(in_milliseconds(value)), help,
                  [&value](const KeyValue& written) { value = std::get<Duration>(written); });
 }
 
@@ -360,32 +371,70 @@ CLI::Option* add_auth(CLI::App& command, auth::Mode& value, const std::string& h
 
 namespace {
 
-/// Names of the flags whose value is a file to write. They mean the same in every command.
-constexpr std::array<const char*, 6> kResultFlags{"--json",   "--csv",     "--svg",
-                                                  "--output", "--records", "--ipfix"};
+/// A flag whose value is a file to write.
+struct ResultFlag {
+  const char* name;
+  bool goes_to_output;  ///< The value may be left out: standard output.
+};
+
+/// They mean the same in every command.
+constexpr std::array<ResultFlag, 8> kResultFlags{{{"--json", true},
+                                                  {"--csv", true},
+                                                  {"--svg", true},
+                                                  {"--out", false},
+                                                  {"--output", false},
+                                                  {"--records", false},
+                                                  {"--ipfix", false},
+                                                  {"--perfetto", false}}};
+
+/// Lets a flag without a value write to standard output.
+void allow_no_value(CLI::Option& option) {
+  option.expected(0, 1);
+  option.default_str(std::string(kStandardOutput));  // CLI11 checks no empty value.
+  option.description(option.get_description() + "; without FILE: standard output");
+}
+
+/// Reserves standard output for a flag with `-`. `taken_by` names the flag; only one can have it.
+void reserve_for_result(CLI::Option& option, const char* name,
+                        const std::shared_ptr<std::string>& taken_by) {
+  const auto take = [name, taken_by](std::string path) {
+    if (path != kStandardOutput) return path;
+    if (!taken_by->empty()) {
+      throw Refused(
+          fmt::format("{} needs a FILE, because {} writes to standard output", name, *taken_by));
+    }
+    *taken_by = name;
+    reserve_standard_output();
+    return std::string(kStandardOutput);
+  };
+  option.transform(take, "");
+}
 
 /// Lets all commands check their result files while the command line is parsed, so that no run is
 /// lost because its result cannot be written.
-void check_result_files(CLI::App& app) {
-  for (const char* name : kResultFlags) {
+void check_result_files(CLI::App& app, const std::shared_ptr<std::string>& taken_by) {
+  for (const auto& [name, goes_to_output] : kResultFlags) {
     CLI::Option* const option = app.get_option_no_throw(name);
     if (option == nullptr || option->get_type_name() != "FILE") continue;
     option->check(
-        [name](const std::string& path) {
+        [flag = name](const std::string& path) {
           const auto checked = check_result_file(path);
-          if (!checked) throw Refused(fmt::format("{} {}", name, checked.error().text));
+          if (!checked) throw Refused(fmt::format("{} {}", flag, checked.error().text));
           return std::string();
         },
         "");
+    // Transforms run before checks.
+    if (goes_to_output) allow_no_value(*option);
+    reserve_for_result(*option, name, taken_by);
   }
-  for (CLI::App* command : app.get_subcommands({})) check_result_files(*command);
+  for (CLI::App* command : app.get_subcommands({})) check_result_files(*command, taken_by);
 }
 
 }  // namespace
 
 std::optional<int> parse_command_line(CLI::App& app, int argc, const char* const* argv,
                                       std::ostream& out, std::ostream& err) {
-  check_result_files(app);
+  check_result_files(app, std::make_shared<std::string>());
   try {
     app.parse(argc, argv);
     return std::nullopt;

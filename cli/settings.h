@@ -76,8 +76,11 @@ CLI::Option* add_key(CLI::App& command, const std::string& flag, KeySpec key,
                      const std::string& fallback, const std::string& help,
                      std::function<void(const KeyValue&)> store);
 
-/// Adds an option for each key of `table`; a key's name is its flag without dashes. After parsing,
-/// `written` holds the keys that were given, for KeyTable::read().
+/// Returns the flags of a key for add_key(): with dashes and, as its second spelling, as the key.
+[[nodiscard]] std::string flags_of(const std::string& key);
+
+/// Adds an option for each key of `table`, named by flags_of(). After parsing, `written` holds the
+/// keys that were given, for KeyTable::read().
 void add_keys(CLI::App& command, const KeyTable& table, std::vector<WrittenKey>& written);
 
 /// Adds an option for a whole number from `min` to `max`; `value` is the default. Use it instead of

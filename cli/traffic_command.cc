@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/result_file.h"
+#include "cli/console.h"
 #include "cli/lab/progress.h"
 #include "cli/settings.h"
 #include "cli/traffic_report.h"
@@ -159,6 +160,24 @@ Result<void> write_packets(traffic::Generator& generator, const std::string& pat
   });
 }
 
+/// Warns of a flood and of a flash crowd that begin after the last packet.
+void warn_of_late_classes(const traffic::Config& config, const traffic::Summary& summary,
+                          std::ostream& err) {
+  const auto warn = [&](traffic::Label label, const char* name, const char* flag, Duration start) {
+    if (summary.of(label).packets > 0) return;
+    err << fmt::format(
+        "tributary traffic: warning: no packet of the {}: it begins at {} s, after the last "
+        "packet; "
+        "to fix: more --packets, or an earlier {}\n",
+        name, in_seconds(start), flag);
+  };
+  if (config.flood) warn(traffic::Label::kFlood, "flood", "--flood-start", config.flood->start);
+  if (config.flash_crowd) {
+    warn(traffic::Label::kFlashCrowd, "flash crowd", "--flash-crowd-start",
+         config.flash_crowd->start);
+  }
+}
+
 }  // namespace
 
 CLI::App* add_traffic(CLI::App& app, TrafficOptions& options) {
@@ -193,6 +212,7 @@ int run_traffic(const TrafficOptions& options, std::ostream& out, std::ostream& 
     return 1;
   }
   (options.out == "-" ? err : out) << traffic_text(generator->summary());
+  warn_of_late_classes(*config, generator->summary(), err);
   if (options.json.empty()) return 0;
   const auto json = traffic_json(generator->config(), generator->summary());
   if (const auto written = write_result_file(options.json, json.dump(2) + "\n"); !written) {
@@ -206,7 +226,7 @@ void add_traffic_command(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<TrafficOptions>();
   CLI::App* command = add_traffic(app, *options);
   command->callback(
-      [options, &exit_code] { exit_code = run_traffic(*options, std::cout, std::cerr); });
+      [options, &exit_code] { exit_code = run_traffic(*options, text_stream(), std::cerr); });
 }
 
 }  // namespace tributary::cli

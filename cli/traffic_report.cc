@@ -52,8 +52,8 @@ Json settings_of(const traffic::Config& config) {
           {"seconds", in_seconds(flood.length)},
           {"sources", flood.sources}};
     if (flood.kind == traffic::FloodKind::kPulse) {
-      in["pulse_on_ms"] = in_nanoseconds(flood.pulse_on) / 1'000'000;
-      in["pulse_off_ms"] = in_nanoseconds(flood.pulse_off) / 1'000'000;
+      in["pulse_on_ms"] = in_milliseconds(flood.pulse_on);
+      in["pulse_off_ms"] = in_milliseconds(flood.pulse_off);
     }
   }
   if (config.flash_crowd) {

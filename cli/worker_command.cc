@@ -147,6 +147,13 @@ void add_tensor_flags(CLI::App& command, WorkerFlags& flags) {
       ->type_name("FILE");
   command.add_option("--json", options.json_path, "Write the run's figures to this file")
       ->type_name("FILE");
+  flags.trio_ml_only.push_back(
+      command
+          .add_option(
+              "--record", options.session.record_folder,
+              "Write the recent events to this folder at the end, however the run ends; see "
+              "tributary record (trio-ml)")
+          ->type_name("FOLDER"));
   add_milliseconds(command, "--report-ms", options.report_every, 0, kHourMs,
                    "Print \"done N wrong W degraded D\" on standard output this often while "
                    "all-reduces complete; 0: never");

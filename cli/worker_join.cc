@@ -102,6 +102,11 @@ Result<std::unique_ptr<host::Communicator>> join_trio_ml(const WorkerOptions& op
   config.on_join_wait = [](const std::string& what) {
     print_error("tributary worker: waiting to join: {}\n", what);
   };
+  config.on_event = [](const host::WorkerEvent& event) {
+    if (event.kind == host::WorkerEvent::Kind::kDegraded) return;  // Counted in the result.
+    const bool waits = event.kind == host::WorkerEvent::Kind::kWaiting;
+    print_error("tributary worker: {}{}\n", waits ? "waiting: " : "", event.text);
+  };
   const auto found = auth::find_secret(options.auth, options.secret_path);
   if (!found) return tl::unexpected(found.error());
   config.auth = *found;

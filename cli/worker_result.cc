@@ -14,7 +14,7 @@ namespace {
 constexpr uint32_t kElementBytes = 4;
 
 // Division rounds once, so 60 s is shown as 60, not 59.99….
-double in_milliseconds(Duration d) { return static_cast<double>(in_nanoseconds(d)) / 1e6; }
+double exact_milliseconds(Duration d) { return static_cast<double>(in_nanoseconds(d)) / 1e6; }
 double seconds_of(Duration d) { return static_cast<double>(in_nanoseconds(d)) / 1e9; }
 
 const char* name_of(ElementType type) { return type == ElementType::kInt32 ? "int32" : "float32"; }
@@ -48,11 +48,11 @@ nlohmann::ordered_json config_json(const WorkerOptions& options) {
       {"duplicate", options.faults.duplicate},
       {"reorder", options.faults.reorder},
       {"straggle", options.straggle},
-      {"straggle-iteration-ms", in_milliseconds(options.straggle_iteration)}};
+      {"straggle-iteration-ms", exact_milliseconds(options.straggle_iteration)}};
   if (options.protocol == Protocol::kSwitchml) {
     config["control"] = options.switchml.control;
     config["local"] = options.switchml.local;
-    config["resend-ms"] = in_milliseconds(options.switchml.resend_after);
+    config["resend-ms"] = exact_milliseconds(options.switchml.resend_after);
   }
   return config;
 }
@@ -104,10 +104,10 @@ nlohmann::ordered_json to_json(const WorkerResult& result) {
           {"wall_seconds", seconds_of(result.wall)},
           {"goodput_GBps", goodput_gbytes_per_second(result)},
           {"latency_ms",
-           {{"min", in_milliseconds(latency.min)},
-            {"p50", in_milliseconds(latency.p50)},
-            {"p99", in_milliseconds(latency.p99)},
-            {"max", in_milliseconds(latency.max)}}},
+           {{"min", exact_milliseconds(latency.min)},
+            {"p50", exact_milliseconds(latency.p50)},
+            {"p99", exact_milliseconds(latency.p99)},
+            {"max", exact_milliseconds(latency.max)}}},
           {"checked", result.checked},
           {"wrong", result.wrong},
           {"threads", result.threads},
@@ -143,8 +143,8 @@ std::string to_table(const WorkerResult& result) {
   row("goodput", fmt::format("{:.3f} GB/s in {:.3f} s", goodput_gbytes_per_second(result),
                              seconds_of(result.busy)));
   row("latency", fmt::format("min {:.3f}  p50 {:.3f}  p99 {:.3f}  max {:.3f} ms",
-                             in_milliseconds(latency.min), in_milliseconds(latency.p50),
-                             in_milliseconds(latency.p99), in_milliseconds(latency.max)));
+                             exact_milliseconds(latency.min), exact_milliseconds(latency.p50),
+                             exact_milliseconds(latency.p99), exact_milliseconds(latency.max)));
   row("channels", fmt::format("{}, --threads {}", result.threads, options.session.threads));
   row("packets", fmt::format("{} sent, {} received, {} retransmitted, {} probes",
                              result.counters.packets_sent, result.counters.packets_received,

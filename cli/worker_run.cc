@@ -7,13 +7,13 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
-#include <cstring>
 #include <fstream>
 #include <memory>
 #include <optional>
 #include <span>
 #include <utility>
 
+#include "base/errno_text.h"
 #include "base/result.h"
 #include "base/result_file.h"
 #include "cli/console.h"
@@ -22,6 +22,8 @@
 #include "host/generated_tensor.h"
 #include "host/straggler_pattern.h"
 #include "host/switchml_config.h"
+#include "host/worker_recorder.h"
+#include "recorder/abnormal_end.h"
 
 namespace tributary::cli {
 namespace {
@@ -38,7 +40,7 @@ Result<std::vector<T>> read_values(const std::string& path, uint64_t element_cou
   const auto bytes = std::as_writable_bytes(std::span(values));
   file.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
   if (!file) {
-    return failure(fmt::format("--input {}: cannot be read: {}", path, std::strerror(errno)));
+    return failure(fmt::format("--input {}: cannot be read: {}", path, errno_text(errno)));
   }
   return values;
 }
@@ -219,6 +221,14 @@ std::function<void()> reaction_while_joining(const WorkerOptions& options, Worke
   };
 }
 
+void report(const host::WorkerRecorder& recorder) {
+  if (!recorder.path().empty()) {
+    print_error("tributary worker: recording {}\n", recorder.path());
+  } else {
+    print_error("tributary worker: no recording: {}\n", recorder.problem());
+  }
+}
+
 template <class T>
 void run_with(const WorkerOptions& options, WorkerInterrupt& interrupt, WorkerResult& result) {
   std::vector<T> input;
@@ -242,6 +252,11 @@ void run_with(const WorkerOptions& options, WorkerInterrupt& interrupt, WorkerRe
   }
   host::Communicator& joined = **communicator;
   interrupt.set_reaction([&joined] { joined.close(); });
+  const auto recorder = joined.recorder();
+  std::optional<recorder::AbnormalEnd> abnormal_end;
+  if (recorder != nullptr) {
+    abnormal_end.emplace(recorder->flight_recorder(), recorder->abnormal_path());
+  }
 
   Iterations<T> iterations(options, std::move(input), joined, interrupt, result);
   iterations.run();
@@ -250,6 +265,7 @@ void run_with(const WorkerOptions& options, WorkerInterrupt& interrupt, WorkerRe
   result.threads = joined.threads();
   result.interrupted = result.status == kStatusInterrupted;
   joined.close();
+  if (recorder != nullptr) report(*recorder);
   if (options.output_path.empty() || result.status != kStatusOk) return;
   result.error = write_values<T>(options.output_path, iterations.last_result());
   if (!result.error.empty()) result.status = "output not written";

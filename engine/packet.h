@@ -12,12 +12,11 @@
 #include <span>
 
 #include "base/endpoint.h"
+#include "microcode/frame_pool.h"
 
 namespace tributary::engine {
 
-/// First bytes of a packet, which a PPE thread finds in its local memory at the start. The rest is
-/// the tail. Source: Trio paper §4 ("head, which holds the first 192 bytes").
-inline constexpr uint32_t kHeadBytes = 192;
+using microcode::kHeadBytes;
 
 /// The first header in a packet's bytes.
 enum class PacketLayer : uint8_t {

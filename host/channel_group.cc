@@ -7,6 +7,7 @@
 #include <chrono>
 
 #include "base/assert.h"
+#include "host/worker_recorder.h"
 
 namespace tributary::host {
 namespace {
@@ -20,11 +21,21 @@ Result<void> check_packets(const TensorProtocol& protocol, const engine::Port& p
 }  // namespace
 
 void ChannelGroup::on_phase(Channel& channel) {
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   for (size_t i = 0; i < channels_.size(); i++) {
     if (channels_[i].get() == &channel) note_end(i);
   }
   changed_.notify_all();
+  const bool has_failed = state_.failure() && state_.failure()->status != Status::kClosed;
+  const std::shared_ptr<WorkerRecorder> recorder = recorder_;
+  lock.unlock();
+  // Without the lock: the disk may be slow.
+  if (has_failed && recorder != nullptr) recorder->store(recorder::Cause::kFailure);
+}
+
+void ChannelGroup::record_to(std::shared_ptr<WorkerRecorder> recorder) {
+  const std::lock_guard lock(mutex_);
+  recorder_ = std::move(recorder);
 }
 
 void ChannelGroup::on_done(std::span<Channel::Part* const> parts) {
@@ -159,6 +170,7 @@ std::optional<std::vector<Aggregator>> ChannelGroup::next_list() {
 void ChannelGroup::close() {
   for (const auto& channel : channels_) channel->leave();
   for (const auto& channel : channels_) channel->join();
+  if (recorder_ != nullptr) recorder_->store(recorder::Cause::kEnd);
 }
 
 void ChannelGroup::set_cut(uint32_t gradients, uint32_t narrow_gradients,

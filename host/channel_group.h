@@ -28,6 +28,8 @@
 
 namespace tributary::host {
 
+class WorkerRecorder;
+
 class ChannelGroup final : public Channel::Owner {
  public:
   ChannelGroup() = default;
@@ -49,6 +51,12 @@ class ChannelGroup final : public Channel::Owner {
   /// Returns the list to join with after a refusal: the directory's. Empty: the ranks have different
   /// lists, so their directory has changed its list meanwhile. Not set: another refusal.
   [[nodiscard]] std::optional<std::vector<Aggregator>> next_list();
+
+  /// Lets the first failure, or else close(), write the rank's recording. @param recorder May be
+  /// null. Its channels have been added.
+  void record_to(std::shared_ptr<WorkerRecorder> recorder);
+  /// Returns the rank's recorder; may be null.
+  [[nodiscard]] const std::shared_ptr<WorkerRecorder>& recorder() const { return recorder_; }
 
   // --- All-reduces ---
 
@@ -94,6 +102,7 @@ class ChannelGroup final : public Channel::Owner {
   bool has_priorities_ = false;
   SendGate gate_;
   GroupState state_;
+  std::shared_ptr<WorkerRecorder> recorder_;  ///< Null: there is none.
   std::vector<std::unique_ptr<Channel>> channels_;
 };
 

@@ -14,6 +14,8 @@ Communicator::Communicator(std::unique_ptr<ChannelGroup> group, WireBits wire)
 
 Communicator::~Communicator() = default;
 
+std::shared_ptr<const WorkerRecorder> Communicator::recorder() const { return group_->recorder(); }
+
 Result<std::unique_ptr<Communicator>> Communicator::join(const CommunicatorConfig& config,
                                                          Status* status) {
   const auto open = [&config](uint32_t, const Endpoint& server) {

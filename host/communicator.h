@@ -107,6 +107,8 @@ class Communicator {
   /// Returns the ranks for which some aggregator's blocks do not wait: permanent stragglers (Trio
   /// paper §5). Updated whenever an operation ends.
   [[nodiscard]] SourceSet permanent_stragglers() const;
+  /// Returns the recorder of CommunicatorConfig::record_folder; null: there is none.
+  [[nodiscard]] std::shared_ptr<const WorkerRecorder> recorder() const;
   // The terms agreed with the aggregator.
   [[nodiscard]] uint32_t window() const;
   [[nodiscard]] uint32_t gradients() const;

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <memory>
+#include <mutex>
 #include <stop_token>
 #include <thread>
 
@@ -14,6 +16,7 @@
 #include "host/join_plan.h"
 #include "host/send_gate.h"
 #include "host/worker_protocol.h"
+#include "host/worker_recorder.h"
 #include "wire/receive_room.h"
 
 namespace tributary::host {
@@ -170,23 +173,61 @@ class Joining {
   uint32_t next_port_ = 0;
 };
 
+/// Lets the channels' calls to the program take turns, and only one of them announce a wait at a time.
+CommunicatorConfig with_one_voice(CommunicatorConfig config) {
+  struct Voice {
+    std::mutex mutex;
+    Instant wait_at;  ///< When the next wait may be announced.
+  };
+  const auto voice = std::make_shared<Voice>();
+  if (config.on_event) {
+    config.on_event = [voice, tell = config.on_event](const WorkerEvent& event) {
+      const std::lock_guard lock(voice->mutex);
+      if (event.kind == WorkerEvent::Kind::kWaiting) {
+        const Instant now = monotonic_now();
+        if (now < voice->wait_at) return;
+        voice->wait_at = now + kWaitsAnnouncedEvery;
+      }
+      tell(event);
+    };
+  }
+  if (config.on_join_wait) {
+    config.on_join_wait = [voice, tell = config.on_join_wait](const std::string& text) {
+      const std::lock_guard lock(voice->mutex);
+      tell(text);
+    };
+  }
+  return config;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<ChannelGroup>> join_channels(const CommunicatorConfig& config,
                                                     const Communicator::PortOpener& open_port,
                                                     Status* status) {
   const Instant now = monotonic_now();
-  CommunicatorConfig wanted = config;
+  CommunicatorConfig wanted = with_one_voice(config);
+  if (!config.record_folder.empty()) {
+    auto recorder = WorkerRecorder::open(config.record_folder, config.job_id, config.rank);
+    if (!recorder) return tl::unexpected(recorder.error());
+    wanted.recorder = *std::move(recorder);
+  }
   bool has_directory = false;
   for (uint32_t attempt = 0;; attempt++) {
     if (const auto checked = check(wanted); !checked) return tl::unexpected(checked.error());
     auto group = std::make_unique<ChannelGroup>();
     const std::stop_callback stop(config.join_stop, [owner = group.get()] { owner->leave_all(); });
     const auto joined = Joining(*group, wanted, open_port, now).run(status);
-    if (joined) return group;
+    if (joined) {
+      group->record_to(wanted.recorder);
+      return group;
+    }
     const auto next = group->next_list();
     has_directory = has_directory || (next && !next->empty());
-    if (!next || !has_directory || attempt == kListsMax) return tl::unexpected(joined.error());
+    if (!next || !has_directory || attempt == kListsMax) {
+      if (wanted.recorder != nullptr) wanted.recorder->store(recorder::Cause::kFailure);
+      return tl::unexpected(joined.error());
+    }
     group->close();
     if (next->empty()) std::this_thread::sleep_for(kListRetryAfter);
     wanted.aggregators = next->empty() ? config.aggregators : *next;

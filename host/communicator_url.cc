@@ -170,6 +170,10 @@ Result<void> put_key(std::string_view key, std::string_view value, Query& query)
     query.secret_path = value;
     return {};
   }
+  if (key == "record") {
+    config.record_folder = value;
+    return {};
+  }
   if (key == "local") return put_local(value, config);
   if (key == "asynchronous") return put_switch(key, value, config.asynchronous);
   if (key == "format") return put_format(value, query);
@@ -180,9 +184,8 @@ Result<void> put_key(std::string_view key, std::string_view value, Query& query)
   if (key == "server_wait_ms") return put_ms(key, value, config.server_wait);
   return failure(fmt::format(
       "unknown key '{}'; allowed are rank, world, deadline_ms, server_wait_ms, gradients, window, "
-      "threads, priorities, format, wire, scale, source, local, auth, secret_file, asynchronous "
-      "and "
-      "loss",
+      "threads, priorities, format, wire, scale, source, local, auth, secret_file, asynchronous, "
+      "record and loss",
       key));
 }
 
@@ -294,6 +297,8 @@ Result<CommunicatorUrl> parse_communicator_url(std::string_view url,
       query.url.reduction.format == FloatFormat::kFixedScale) {
     return wrong(Error{"wire=16 is not allowed with format=fixed; allowed is format=exponent"});
   }
+  std::string& record_folder = query.url.config.record_folder;
+  if (record_folder.empty()) record_folder = environment("TRIBUTARY_RECORD");
   const auto secret = auth::find_secret(query.auth, query.secret_path);
   if (!secret) return wrong(secret.error());
   query.url.config.auth = *secret;

@@ -20,6 +20,9 @@ constexpr uint32_t kGoodByeCount = 5;
 constexpr Duration kGoodByeEvery = milliseconds(1);
 /// An aggregator counts as alive this long after its last packet, or half the deadline.
 constexpr Duration kAliveFor = milliseconds(2000);
+/// A notice that an upper aggregator is silent is repeated every half second while that is so.
+/// Assumed: the loss of three in a row is not chance.
+constexpr Duration kUpperNoticeFor = milliseconds(2000);
 
 /// Returns the ranks that a notice is about.
 std::string subject_of(const wire::ControlBody& notice, uint32_t rank_base) {
@@ -51,13 +54,25 @@ void SessionEnd::note_have(uint64_t position, uint64_t base, const wire::SourceM
   if (position <= have_.position || have_.position < base) have_ = {position, sources, upstream};
 }
 
+void SessionEnd::note_upper_silent(const wire::ControlBody& notice, Instant now) {
+  upper_ = {notice.group, microseconds(notice.timeout_us), now};
+}
+
 std::optional<EndReason> SessionEnd::check_deadline(const Oldest& oldest, Instant last_heard_at,
                                                     const SessionTerms& terms, Instant now) const {
   const Duration waited = now - oldest.first_sent_at;
   if (TRIB_MUTANT(kDeadlineIgnored) || waited < config_.deadline) return {};
-  const Duration silent_for = now - last_heard_at;
-  if (silent_for > std::min(kAliveFor, config_.deadline / 2)) {
-    return aggregator_silent(config_.server, silent_for);
+  return waits_for(oldest, now - last_heard_at, std::min(kAliveFor, config_.deadline / 2), terms,
+                   now);
+}
+
+EndReason SessionEnd::waits_for(const Oldest& oldest, Duration silent_for, Duration silent_after,
+                                const SessionTerms& terms, Instant now) const {
+  const Duration waited = now - oldest.first_sent_at;
+  if (silent_for > silent_after) return aggregator_silent(config_.server, silent_for);
+  if (upper_.upper.is_set() && now - upper_.heard_at <= kUpperNoticeFor) {
+    return upper_aggregator_silent(config_, upper_.upper,
+                                   upper_.silent_for + (now - upper_.heard_at));
   }
   std::string ranks;
   if (have_.position == oldest.position) {
@@ -65,6 +80,17 @@ std::optional<EndReason> SessionEnd::check_deadline(const Oldest& oldest, Instan
   }
   if (ranks.empty()) return unknown_rank_missing(have_.upstream, oldest.position, waited);
   return ranks_missing(config_.server, ranks, oldest.position, waited);
+}
+
+SourceSet SessionEnd::missing_at(uint64_t position, const SessionTerms& terms) const {
+  SourceSet missing{};
+  if (have_.position != position) return missing;
+  for (uint32_t source = 0; source < terms.sources; source++) {
+    const uint32_t rank = terms.rank_base + source;
+    if (contains(have_.sources, source) || rank >= wire::kSourcesMax) continue;
+    missing[rank / 64] |= uint64_t{1} << (rank % 64);
+  }
+  return missing;
 }
 
 Instant SessionEnd::deadline_of(Instant first_sent_at) const {
@@ -78,12 +104,13 @@ std::optional<EndReason> SessionEnd::on_notice(const wire::Message& notice,
                                                std::optional<uint64_t> oldest,
                                                const SessionTerms& terms) const {
   const wire::ControlBody& body = notice.body;
-  if (body.reason == Reason::kSessionLost) return session_lost(config_.server);
-  if (body.reason == Reason::kServerStopped) return aggregator_stopped(config_.server);
-  if (body.reason == Reason::kJobRemoved) return job_removed(config_);
-  if (body.reason == Reason::kEvicted) return evicted(config_);
+  if (body.reason == Reason::kSessionLost) return session_lost(config_.server, body.group);
+  if (body.reason == Reason::kServerStopped) return aggregator_stopped(config_.server, body.group);
+  if (body.reason == Reason::kJobRemoved) return job_removed(config_, body.group);
+  if (body.reason == Reason::kEvicted) return evicted(config_, body.group);
   if (body.reason == Reason::kPeerSilent && oldest) {
-    return peer_silent(subject_of(body, terms.rank_base), milliseconds(body.value), *oldest);
+    return peer_silent(subject_of(body, terms.rank_base), body.group, milliseconds(body.value),
+                       *oldest);
   }
   if (!position) return {};  // A late duplicate about a position that is done.
   switch (body.reason) {

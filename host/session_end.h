@@ -62,8 +62,16 @@ class SessionEnd {
   /// @param base      The oldest position in flight.
   /// @param upstream  They are complete, and the aggregator waits for an upper aggregator.
   void note_have(uint64_t position, uint64_t base, const wire::SourceMask& sources, bool upstream);
+  /// Records that an upper aggregator does not answer the one below it.
+  void note_upper_silent(const wire::ControlBody& notice, Instant now);
+  /// Returns the reason why the oldest position waits, as an end would state it.
+  [[nodiscard]] EndReason waits_for(const Oldest& oldest, Duration silent_for,
+                                    Duration silent_after, const SessionTerms& terms,
+                                    Instant now) const;
+  /// Returns the ranks of this worker's aggregator that the oldest position lacks; empty: unknown.
+  [[nodiscard]] SourceSet missing_at(uint64_t position, const SessionTerms& terms) const;
   /// Returns the reason for the end if the oldest position has waited longer than the deadline: the
-  /// aggregator if it is silent, else the ranks that it misses.
+  /// aggregator or an upper one if it is silent, else the ranks that it misses.
   [[nodiscard]] std::optional<EndReason> check_deadline(const Oldest& oldest, Instant last_heard_at,
                                                         const SessionTerms& terms,
                                                         Instant now) const;
@@ -95,6 +103,12 @@ class SessionEnd {
     wire::SourceMask sources{};
     bool upstream = false;
   };
+  /// The last notice about an upper aggregator.
+  struct UpperSilence {
+    Endpoint upper{};
+    Duration silent_for{};
+    Instant heard_at;
+  };
   /// The last sum of another tensor.
   struct OtherTensor {
     uint64_t position = kNone;
@@ -109,6 +123,7 @@ class SessionEnd {
   uint32_t good_byes_left_ = 0;
   Instant good_bye_at_;  ///< The first one is due at once.
   Have have_;
+  UpperSilence upper_;
   OtherTensor other_tensor_;
 };
 

@@ -61,7 +61,12 @@ SessionJoin::Reply SessionJoin::on_reply(const wire::Message& message, Instant n
     return Reply::kWaits;
   }
   if (message.extension.type == MessageType::kPending) {
-    pending_ = {body.reason, body.mask, body.sources, body.value};
+    pending_ = {.reason = body.reason,
+                .joined = body.mask,
+                .sources = body.sources,
+                .rank_base = body.value,
+                .upper = body.group,
+                .silent_for = microseconds(body.timeout_us)};
     if (body.reason == Reason::kConfirm) hurry(now);
     return Reply::kWaits;
   }
@@ -106,6 +111,7 @@ void SessionJoin::accept(const wire::Message& welcome) {
   terms_.sources = body.sources;
   terms_.salt = {body.salt_high, body.salt_low};
   terms_.group = body.group;
+  terms_.reports = body.reports;
   joined_ = true;
 }
 
@@ -138,6 +144,11 @@ EndReason SessionJoin::waits_for(Duration waited) const {
       return no_aggregators(config_);
     case Reason::kPlainClients:
       return job_in_use_by_plain_clients(config_);
+    case Reason::kUpstreamSilent:
+      return upper_aggregator_silent(config_, pending_.upper, pending_.silent_for);
+    case Reason::kWaitingForUpstream:
+      if (pending_.upper.is_set()) return others_not_joined(config_, pending_.upper, waited);
+      [[fallthrough]];  // An older aggregator.
     default:
       return ranks_not_joined(
           config_, missing_ranks(pending_.joined, pending_.sources, pending_.rank_base), waited);

@@ -38,6 +38,7 @@ struct SessionTerms {
   Duration straggler_timeout{};   ///< 0: no mitigation.
   uint32_t rank_base = 0;         ///< Rank of the aggregator's source 0.
   uint32_t sources = 1;           ///< Sources of this worker's aggregator.
+  bool reports = false;           ///< The aggregator takes this worker's counts.
   auth::Salt salt;                ///< Makes the session's MAC keys.
   Endpoint group;                 ///< Multicast group of the results; not set: unicast.
 };
@@ -98,6 +99,8 @@ class SessionJoin {
     wire::SourceMask joined{};                  ///< The sources that have joined.
     uint32_t sources = 1;
     uint32_t rank_base = 0;
+    Endpoint upper{};       ///< The upper aggregator that the join waits for; not set: none.
+    Duration silent_for{};  ///< With Reason::kUpstreamSilent.
   };
 
   /// Requests between two periodic ones, at most. Bounds the traffic if the aggregator answers

@@ -61,7 +61,7 @@ Transfer* StreamWindow::transfer_at(uint64_t position) const {
 }
 
 bool StreamWindow::can_send() const {
-  const uint64_t limit = base_ + window_ + (TRIB_MUTANT(kWindowPlusOne) ? 1 : 0);
+  const uint64_t limit = base_ + std::min(window_, limit_) + (TRIB_MUTANT(kWindowPlusOne) ? 1 : 0);
   if (next_ >= end_ || next_ >= limit) return false;
   const Transfer& transfer = *transfer_at(next_);
   const uint64_t offset = next_ - transfer.position_first_;

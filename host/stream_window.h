@@ -44,6 +44,9 @@ class StreamWindow {
   /// @param narrow_gradients  The same with kBlockExponent16; 0: no transfer has that format.
   void open(uint32_t window, uint32_t gradients, uint32_t narrow_gradients = 0);
   [[nodiscard]] bool is_open() const { return !places_.empty(); }
+  /// Lets at most `positions` be in flight, if that is less than the window. Those in flight stay.
+  /// @param positions At least 1.
+  void limit(uint32_t positions) { limit_ = positions; }
 
   /// Appends a transfer that is not empty. It gets its positions at once if the stream is open.
   void submit(Transfer& transfer);
@@ -120,6 +123,7 @@ class StreamWindow {
   [[nodiscard]] Transfer* transfer_at(uint64_t position) const;
 
   uint32_t window_ = 1;
+  uint32_t limit_ = UINT32_MAX;  ///< See limit().
   uint32_t gradients_ = 1;
   uint32_t narrow_gradients_ = 0;
   uint64_t place_mask_ = 0;

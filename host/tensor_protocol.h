@@ -129,6 +129,9 @@ class TensorProtocol {
   virtual void on_closed() {}
   /// Holds back new packets (true) or lets them go (false). Repairs and control messages still go.
   virtual void hold(bool /*held*/) {}
+  /// Lets at most `packets` new packets be in flight, if that is less than the window; at least 1.
+  /// For a driver that controls congestion (host/congestion_window.h).
+  virtual void limit_window(uint32_t /*packets*/) {}
   /// Tells whether there are new packets that the window admits, held back or not.
   [[nodiscard]] virtual bool has_new_packets() const { return false; }
   /// Queues overdue packets and checks deadlines.

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -20,8 +21,11 @@
 #include "base/time.h"
 #include "host/aggregator_list.h"
 #include "host/refusal_watch.h"
+#include "host/worker_event.h"
 
 namespace tributary::host {
+
+class WorkerRecorder;
 
 /// Whether a worker reaches an aggregator on its own machine through shared memory.
 enum class LocalUse : uint8_t {
@@ -75,11 +79,19 @@ struct CommunicatorConfig {
   /// Ends the join early, with a good-bye to the aggregator.
   std::stop_token join_stop = {};
   /// Called with a sentence about what the join waits for, after a second and then every ten. Each
-  /// channel calls it in its own thread. Null: nobody wants to know.
+  /// channel calls it in its own thread. Null: no calls.
   std::function<void(const std::string&)> on_join_wait = {};
+  /// Called when the rank waits for others, and when others lag; see WorkerEvent. In the threads of
+  /// the channels, one call at a time. It must not close the communicator or wait for an operation.
+  /// Null: no calls.
+  std::function<void(const WorkerEvent&)> on_event = {};
   Duration deadline = seconds(60);  ///< Longest wait for a peer, the aggregator, or the join.
   /// Longest wait at the join for an aggregator whose machine answers that nothing listens (ICMP).
   Duration server_wait = kRefusedJoinFor;
+  /// Folder for a recording of this rank's recent events, written when it ends; empty: none.
+  std::string record_folder = {};
+  /// Takes the events of all channels; Communicator::join() makes it.
+  std::shared_ptr<WorkerRecorder> recorder = {};
   /// Repair losses. Switch it off only in experiments without loss repair: a block with a lost
   /// packet then ends at the deadline, or degraded like a straggler's.
   bool repair = true;

@@ -52,9 +52,15 @@ std::string authentication_text(const CommunicatorConfig& config, uint32_t mode_
                      auth::to_string(config.auth.mode));
 }
 
-std::string refusal_text(const CommunicatorConfig& config, uint32_t gradients,
-                         const wire::ControlBody& refusal) {
-  const std::string server = config.server.to_string();
+/// Returns the aggregator that an error is about, as the subject of a sentence.
+std::string aggregator_text(const Endpoint& server, const Endpoint& upper) {
+  if (!upper.is_set()) return fmt::format("aggregator {}", server.to_string());
+  return fmt::format("upper aggregator {} (above {})", upper.to_string(), server.to_string());
+}
+
+/// Returns the reason of a refusal. @param server The aggregator that refuses.
+std::string refusal_text(const CommunicatorConfig& config, const std::string& server,
+                         uint32_t gradients, const wire::ControlBody& refusal) {
   switch (refusal.reason) {
     case Reason::kUnknownJob:
       return fmt::format("aggregator {} has no job {}", server, config.job_id);
@@ -73,11 +79,11 @@ std::string refusal_text(const CommunicatorConfig& config, uint32_t gradients,
     case Reason::kAuthentication:
       return authentication_text(config, refusal.value);
     case Reason::kServerStopped:
-      return fmt::format("aggregator {} was stopped", server);
+      return aggregator_stopped(config.server, refusal.group).text;
     case Reason::kJobRemoved:
-      return job_removed(config).text;
+      return job_removed(config, refusal.group).text;
     case Reason::kEvicted:
-      return evicted(config).text;
+      return evicted(config, refusal.group).text;
     case Reason::kListsDiffer:
       return fmt::format(
           "rank {} of job {} has another list of aggregators; give every rank the "
@@ -104,7 +110,20 @@ std::string refusal_text(const CommunicatorConfig& config, uint32_t gradients,
 
 EndReason refused(const CommunicatorConfig& config, uint32_t gradients,
                   const wire::ControlBody& refusal) {
-  return {Status::kRefused, refusal_text(config, gradients, refusal)};
+  const bool upper =
+      names_aggregator(wire::MessageType::kRefusal, refusal.reason) && refusal.group.is_set();
+  if (!upper) {
+    return {Status::kRefused, refusal_text(config, config.server.to_string(), gradients, refusal)};
+  }
+  // The upper aggregator refuses the lower one, for which a rank of this worker's job stands.
+  const std::string server = refusal.group.to_string();
+  const std::string text =
+      refusal.reason == Reason::kSourceOutsideJob
+          ? fmt::format("upstream_source is outside job {} at {}: its sources are 0 to {}",
+                        config.job_id, server, std::max(refusal.value, 1U) - 1)
+          : refusal_text(config, server, gradients, refusal);
+  return {Status::kRefused, fmt::format("{}; {} is the upper aggregator of {}", text, server,
+                                        config.server.to_string())};
 }
 
 EndReason nothing_listens(const Endpoint& server) {
@@ -157,6 +176,23 @@ EndReason ranks_not_joined(const CommunicatorConfig& config, const std::string& 
                                             config.job_id, in_seconds(waited))};
 }
 
+EndReason upper_aggregator_silent(const CommunicatorConfig& config, const Endpoint& upper,
+                                  Duration silent_for) {
+  return {
+      Status::kAggregatorGone,
+      fmt::format("{} has not answered for {:.1f} s: start it, or check upstream= of job {} and "
+                  "the network between them",
+                  aggregator_text(config.server, upper), in_seconds(silent_for), config.job_id)};
+}
+
+EndReason others_not_joined(const CommunicatorConfig& config, const Endpoint& upper,
+                            Duration waited) {
+  return {Status::kPeerMissing,
+          fmt::format("{} waits for its other aggregators to join job {} (waited {:.1f} s): run "
+                      "tributary who there",
+                      aggregator_text(config.server, upper), config.job_id, in_seconds(waited))};
+}
+
 // --- While the session runs ---
 
 EndReason closed() { return {Status::kClosed, "the communicator was closed"}; }
@@ -166,23 +202,36 @@ EndReason aggregator_silent(const Endpoint& server, Duration silent_for) {
                                                server.to_string(), in_seconds(silent_for))};
 }
 
-EndReason aggregator_stopped(const Endpoint& server) {
-  return {Status::kAggregatorGone, fmt::format("aggregator {} was stopped", server.to_string())};
+EndReason aggregator_stopped(const Endpoint& server, const Endpoint& upper) {
+  return {Status::kAggregatorGone, fmt::format("{} was stopped", aggregator_text(server, upper))};
 }
 
-EndReason job_removed(const CommunicatorConfig& config) {
+EndReason job_removed(const CommunicatorConfig& config, const Endpoint& upper) {
   return {Status::kAggregatorGone,
-          fmt::format("job {} was removed from aggregator {} by its operator", config.job_id,
-                      config.server.to_string())};
+          fmt::format("job {} was removed from {} by its operator", config.job_id,
+                      aggregator_text(config.server, upper))};
 }
 
-EndReason evicted(const CommunicatorConfig& config) {
+EndReason evicted(const CommunicatorConfig& config, const Endpoint& upper) {
+  if (upper.is_set()) {
+    return {Status::kSessionLost,
+            fmt::format("aggregator {} was removed from job {} by the operator of upper aggregator "
+                        "{}",
+                        config.server.to_string(), config.job_id, upper.to_string())};
+  }
   return {Status::kSessionLost,
           fmt::format("rank {} was removed from job {} by the operator of aggregator {}",
                       config.rank, config.job_id, config.server.to_string())};
 }
 
-EndReason peer_silent(const std::string& ranks, Duration silent_for, uint64_t position) {
+EndReason peer_silent(const std::string& ranks, const Endpoint& lower, Duration silent_for,
+                      uint64_t position) {
+  if (lower.is_set()) {
+    return {Status::kPeerMissing,
+            fmt::format("lower aggregator {} ({}) has sent nothing to the upper one for {:.1f} s "
+                        "(block {} waits)",
+                        lower.to_string(), ranks, in_seconds(silent_for), position)};
+  }
   return {Status::kPeerMissing,
           fmt::format("{} has sent nothing to the aggregator for {:.1f} s (block {} waits)", ranks,
                       in_seconds(silent_for), position)};
@@ -203,9 +252,9 @@ EndReason unknown_rank_missing(bool upstream, uint64_t position, Duration waited
                                : "some rank has not contributed")};
 }
 
-EndReason session_lost(const Endpoint& server) {
-  return {Status::kSessionLost,
-          fmt::format("aggregator {} was restarted or has ended this session", server.to_string())};
+EndReason session_lost(const Endpoint& server, const Endpoint& upper) {
+  return {Status::kSessionLost, fmt::format("{} was restarted or has ended this session",
+                                            aggregator_text(server, upper))};
 }
 
 EndReason not_parameters(const CommunicatorConfig& config, uint32_t parameters) {

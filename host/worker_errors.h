@@ -33,7 +33,8 @@ struct EndReason {
 
 // --- While the worker joins ---
 
-/// The aggregator sent a kRefusal. @param gradients  Elements per packet that the worker asked for.
+/// The aggregator sent a kRefusal. wire::ControlBody::group names the aggregator that refuses.
+/// @param gradients  Elements per packet that the worker asked for.
 [[nodiscard]] EndReason refused(const CommunicatorConfig& config, uint32_t gradients,
                                 const wire::ControlBody& refusal);
 /// The aggregator's machine refuses packets to its port. Also while the session runs.
@@ -53,7 +54,14 @@ struct EndReason {
 [[nodiscard]] EndReason ranks_not_joined(const CommunicatorConfig& config, const std::string& ranks,
                                          Duration waited);
 
-// --- While the session runs ---
+/// An upper aggregator does not answer the one below it. Also while the session runs.
+[[nodiscard]] EndReason upper_aggregator_silent(const CommunicatorConfig& config,
+                                                const Endpoint& upper, Duration silent_for);
+/// All ranks of this worker's aggregator have joined, and `upper` waits for other aggregators.
+[[nodiscard]] EndReason others_not_joined(const CommunicatorConfig& config, const Endpoint& upper,
+                                          Duration waited);
+
+// --- While the session runs. `upper`: the upper aggregator at fault; not set: the worker's own ---
 
 [[nodiscard]] EndReason closed();
 /// The aggregator stopped answering.
@@ -65,12 +73,14 @@ struct EndReason {
 /// @param upstream  The aggregator has all its contributions and waits for an upper aggregator.
 [[nodiscard]] EndReason unknown_rank_missing(bool upstream, uint64_t position, Duration waited);
 [[nodiscard]] EndReason job_in_use_by_plain_clients(const CommunicatorConfig& config);
-[[nodiscard]] EndReason aggregator_stopped(const Endpoint& server);
-[[nodiscard]] EndReason job_removed(const CommunicatorConfig& config);
-[[nodiscard]] EndReason evicted(const CommunicatorConfig& config);
-[[nodiscard]] EndReason peer_silent(const std::string& ranks, Duration silent_for,
-                                    uint64_t position);
-[[nodiscard]] EndReason session_lost(const Endpoint& server);
+[[nodiscard]] EndReason aggregator_stopped(const Endpoint& server, const Endpoint& upper = {});
+[[nodiscard]] EndReason job_removed(const CommunicatorConfig& config, const Endpoint& upper = {});
+/// The operator of `upper` has removed this worker's aggregator, or its own operator this worker.
+[[nodiscard]] EndReason evicted(const CommunicatorConfig& config, const Endpoint& upper = {});
+/// @param lower  The lower aggregator that is silent, with the ranks below it; not set: the ranks.
+[[nodiscard]] EndReason peer_silent(const std::string& ranks, const Endpoint& lower,
+                                    Duration silent_for, uint64_t position);
+[[nodiscard]] EndReason session_lost(const Endpoint& server, const Endpoint& upper = {});
 /// The aggregator has discarded the result of this position.
 /// @param parameters Of the asynchronous job, modulo 2^32.
 [[nodiscard]] EndReason not_parameters(const CommunicatorConfig& config, uint32_t parameters);

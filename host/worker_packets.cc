@@ -38,7 +38,11 @@ Outgoing WorkerProtocol::next_packet(std::span<std::byte> out, Instant now) {
   TRIB_ASSERT(out.size() >= packet_bytes_max());
   Outgoing packet;
   if (end_.ended()) {
-    if (end_.good_bye_due(now)) packet = write_leave(out, now);
+    if (report_at_ <= now && join_.joined()) {
+      packet = write_report(out, now);
+    } else if (end_.good_bye_due(now)) {
+      packet = write_leave(out, now);
+    }
   } else if (join_.joined()) {
     packet = next_of_session(out, now);
   } else if (join_.request_due(now)) {
@@ -51,8 +55,11 @@ Outgoing WorkerProtocol::next_packet(std::span<std::byte> out, Instant now) {
   return packet;
 }
 
-/// Repairs come first, then new positions, then a keep-alive if there is nothing else to send.
+/// A report comes first, then repairs, new positions, and a keep-alive if there is nothing else to
+/// send.
 Outgoing WorkerProtocol::next_of_session(std::span<std::byte> out, Instant now) {
+  if (now >= report_at_) [[unlikely]]
+    return write_report(out, now);
   if (repair_.has_requests()) {
     if (const auto request = repair_.take_request(stream_.base(), stream_.next())) {
       return request->data_wanted ? write_contribution(request->position, out, now)
@@ -96,6 +103,8 @@ Outgoing WorkerProtocol::write_contribution(uint64_t position, std::span<std::by
   if (contents.has_exponent) {
     message.extension.exponent = codec_.exponent_of(transfer, contents.exponent_block);
   }
+  record(repair_.attempts(position) > 0 ? recorder::Kind::kResent : recorder::Kind::kSent,
+         position);
   if (repair_.attempts(position) > 0) {
     message.extension.flags |= wire::kFlagRetransmission;
     counters_.retransmitted++;
@@ -134,6 +143,7 @@ Outgoing WorkerProtocol::write_probe(uint64_t position, std::span<std::byte> out
   if (about_run) message.extension.flags |= wire::kFlagRun;
   message.extension.tensor_elements = repair_.on_probe_sent(position, about_run, now);
   counters_.probes++;
+  record(recorder::Kind::kProbed, position);
   Outgoing packet = write_control(message, out);
   packet.to = server_for(message.header.block_id);
   return packet;

@@ -8,6 +8,7 @@
 #include "base/mutant.h"
 #include "host/number_format.h"
 #include "host/tensor_terms.h"
+#include "host/worker_recorder.h"
 
 namespace tributary::host {
 
@@ -33,7 +34,9 @@ WorkerProtocol::WorkerProtocol(const CommunicatorConfig& config, uint64_t nonce,
       codec_(config_.world),
       end_(config_),
       seals_(config_.auth, config_.job_id, /*lane=*/0),
-      sent_at_(now) {
+      sent_at_(now),
+      recorder_(config_.recorder == nullptr ? nullptr : config_.recorder->add_channel()),
+      round_at_(now) {
   TRIB_ASSERT(nonce != 0);
 }
 
@@ -60,6 +63,8 @@ void WorkerProtocol::submit(Transfer& transfer, Instant now) {
 void WorkerProtocol::leave(Instant) { end(closed()); }
 
 void WorkerProtocol::on_time(Instant now) {
+  round_at_ = now;
+  if (recorder_ != nullptr) recorder_->flush();
   check_refusals(now);
   if (end_.ended()) return;
   if (!join_.joined()) {
@@ -75,6 +80,7 @@ void WorkerProtocol::on_time(Instant now) {
     end_if(end_.check_deadline({oldest, stream_.first_sent_at(oldest)}, repair_.last_heard_at(),
                                join_.terms(), now));
   }
+  if (!end_.ended()) announce_wait(now);
   if (!end_.ended() && now >= repair_.next_scan()) {
     repair_.scan(stream_.base(), stream_.next(), now);
   }
@@ -106,10 +112,14 @@ void WorkerProtocol::on_closed() {
 Instant WorkerProtocol::next_deadline() const {
   if (end_.ended()) return end_.next_good_bye();
   if (!join_.joined()) return std::min(join_.next_deadline(), refused_until());
-  Instant next = std::min(repair_.next_scan(), sent_at_ + kKeepAliveEvery);
+  Instant next = std::min({repair_.next_scan(), sent_at_ + kKeepAliveEvery, report_at_});
   if (stream_.base() < stream_.next()) {
     next = std::min(next, end_.deadline_of(stream_.first_sent_at(stream_.base())));
     next = std::min(next, refused_until());
+    if (config_.on_event) {
+      const Instant sent_at = stream_.first_sent_at(stream_.base());
+      next = std::min(next, announcer_.due_at(stream_.base(), sent_at));
+    }
   }
   return next;
 }
@@ -122,8 +132,19 @@ uint32_t WorkerProtocol::packet_bytes_max() const {
 void WorkerProtocol::end(EndReason reason) {
   if (end_.ended()) return;
   end_.end(std::move(reason), /*says_good_bye=*/!join_.is_refused());
+  if (report_at_ != Instant::never()) report_at_ = Instant();  // The last one goes at once.
   stream_.end_all(end_.status(), end_.text());
   repair_.clear();
+  record_change(recorder::Kind::kSessionEnded, static_cast<uint8_t>(end_.status()));
+}
+
+void WorkerProtocol::record_change(recorder::Kind kind, uint8_t detail) {
+  if (recorder_ == nullptr) return;
+  recorder_->note({.kind = kind,
+                   .detail = detail,
+                   .job = config_.job_id,
+                   .rank = static_cast<uint16_t>(config_.rank)},
+                  round_at_);
 }
 
 void WorkerProtocol::end_if(std::optional<EndReason> reason) {
@@ -133,6 +154,7 @@ void WorkerProtocol::end_if(std::optional<EndReason> reason) {
 // --- Received packets ---
 
 std::optional<Duration> WorkerProtocol::on_packet(std::span<const std::byte> payload, Instant now) {
+  round_at_ = now;
   Message message;
   const auto head = payload.first(std::min<size_t>(payload.size(), wire::kControlMessageBytes));
   if (decode_message(head, static_cast<uint32_t>(payload.size()), message) !=
@@ -162,7 +184,7 @@ std::optional<Duration> WorkerProtocol::on_packet(std::span<const std::byte> pay
       on_have(message, now);
       break;
     case MessageType::kNotice:
-      on_notice(message);
+      on_notice(message, now);
       break;
     case MessageType::kReset:
       end(session_lost(config_.server));
@@ -237,6 +259,7 @@ void WorkerProtocol::on_join_reply(const Message& message, Instant now) {
 
 void WorkerProtocol::begin_session(Instant now) {
   const SessionTerms& terms = join_.terms();
+  record_change(recorder::Kind::kSessionStarted);
   seals_.start(terms.salt);
   codec_.open(terms.gradients, terms.narrow_gradients);
   repair_.open({.window = terms.window,
@@ -246,6 +269,7 @@ void WorkerProtocol::begin_session(Instant now) {
   if (!stream_.idle()) repair_.scan_within_timeout(now);
   // Mitigation begins when the aggregator knows that every rank was welcomed: a keep-alive is due.
   sent_at_ = now - kKeepAliveEvery;
+  if (terms.reports) report_at_ = now + kReportEvery;
 }
 
 std::optional<Duration> WorkerProtocol::on_result(const Message& message,
@@ -290,7 +314,12 @@ Duration WorkerProtocol::take_result(uint64_t position, const StreamWindow::Cont
     transfer.outcome.staleness.pushes_max = std::max(transfer.outcome.staleness.pushes_max, others);
   }
   const bool degraded = message.header.degraded;
-  permanent_.on_result(degraded, message.mask);
+  record(degraded ? recorder::Kind::kDegradedResult : recorder::Kind::kResult, position);
+  if (permanent_.ranks() != SourceSet{}) [[unlikely]] {
+    const SourceSet before = permanent_.ranks();
+    permanent_.on_result(degraded, message.mask);
+    announce_stragglers(before);
+  }
   if (contents.has_exponent && !dropped) {
     stream_.set_exponent(position, message.extension.exponent, degraded);
   }
@@ -301,6 +330,8 @@ Duration WorkerProtocol::take_result(uint64_t position, const StreamWindow::Cont
     transfer.outcome.status = Status::kOverflow;
   }
   if (contents.lane_count > 0) {
+    counters_.bytes +=
+        contents.lane_count * (transfer.halves.bits.empty() ? sizeof(float) : sizeof(uint16_t));
     const uint64_t block = contents.gradient_block;
     const bool imprecise = (message.extension.flags & wire::kFlagImprecise) != 0;
     if ((degraded || imprecise) && !TRIB_MUTANT(kDegradedUnsaid)) {
@@ -337,6 +368,7 @@ void WorkerProtocol::complete(Transfer& transfer) {
   } else if (outcome.status == Status::kNotFinite) {
     outcome.text = not_finite_text();
   }
+  announce_degraded(transfer);
   transfer.done = true;
 }
 
@@ -356,12 +388,18 @@ void WorkerProtocol::on_have(const Message& message, Instant now) {
                       stream_.next(), now);
 }
 
-void WorkerProtocol::on_notice(const Message& notice) {
+void WorkerProtocol::on_notice(const Message& notice, Instant now) {
+  record_change(recorder::Kind::kNoticed, static_cast<uint8_t>(notice.body.reason));
+  if (notice.body.reason == Reason::kUpstreamSilent) {
+    return end_.note_upper_silent(notice.body, now);
+  }
   auto position = stream_.position_of(notice.header.block_id);
   if (position && stream_.is_done(*position)) position.reset();
   std::optional<uint64_t> oldest;
   if (stream_.base() < stream_.next()) oldest = stream_.base();
+  const SourceSet permanent = permanent_.ranks();
   permanent_.on_notice(notice.body, join_.terms().rank_base);
+  announce_stragglers(permanent);
   end_if(end_.on_notice(notice, position, oldest, join_.terms()));
 }
 

@@ -31,6 +31,8 @@
 #include "host/tensor_protocol.h"
 #include "host/worker_config.h"
 #include "host/worker_counters.h"
+#include "host/worker_event.h"
+#include "recorder/writer.h"
 #include "wire/trio_ml.h"
 
 namespace tributary::host {
@@ -69,6 +71,7 @@ class WorkerProtocol final : public TensorProtocol {
   [[nodiscard]] const std::string& status_text() const override { return end_.text(); }
   [[nodiscard]] uint32_t lost_aggregator() const override { return end_.lost_aggregator(); }
   void hold(bool held) override { held_ = held; }
+  void limit_window(uint32_t packets) override { stream_.limit(packets); }
   [[nodiscard]] bool has_new_packets() const override {
     return join_.joined() && !end_.ended() && stream_.can_send();
   }
@@ -99,6 +102,8 @@ class WorkerProtocol final : public TensorProtocol {
   /// An idle worker sends a keep-alive this often. The aggregator's kSilentAfter is longer than
   /// three of these.
   static constexpr Duration kKeepAliveEvery = milliseconds(1000);
+  /// A worker reports its counts this often, if the aggregator takes them.
+  static constexpr Duration kReportEvery = milliseconds(1000);
 
   // worker_protocol.cc: received packets, and the session.
   [[nodiscard]] bool is_for_this_session(const wire::Message& message) const;
@@ -112,12 +117,27 @@ class WorkerProtocol final : public TensorProtocol {
                        const wire::Message& message, const std::byte* lanes, Instant now);
   void complete(Transfer& transfer);
   void on_have(const wire::Message& message, Instant now);
-  void on_notice(const wire::Message& notice);
+  void on_notice(const wire::Message& notice, Instant now);
   /// Returns when this worker gives up, because nothing listens at the aggregator's port.
   [[nodiscard]] Instant refused_until() const;
   void check_refusals(Instant now);
   void end(EndReason reason);
   void end_if(std::optional<EndReason> reason);
+
+  // worker_report.cc: this worker's report on the others and on itself.
+  void announce_wait(Instant now);
+  void announce_degraded(const Transfer& transfer);
+  void announce_stragglers(const SourceSet& before);
+  [[nodiscard]] wire::WorkerReport report(Instant now) const;
+  Outgoing write_report(std::span<std::byte> out, Instant now);
+
+  /// Records that something happened to a position, if there is a recorder.
+  void record(recorder::Kind kind, uint64_t position) {
+    if (recorder_ == nullptr) return;
+    recorder_->add(kind, config_.job_id, config_.rank, static_cast<uint32_t>(position), round_at_);
+  }
+  /// Records an event of the session, likewise.
+  void record_change(recorder::Kind kind, uint8_t detail = 0);
 
   // worker_packets.cc: packets to send.
   Outgoing next_of_session(std::span<std::byte> out, Instant now);
@@ -140,10 +160,14 @@ class WorkerProtocol final : public TensorProtocol {
   SessionEnd end_;
   auth::MemberEnd seals_;
   RefusalWatch refusals_;
-  Instant sent_at_;    ///< Last packet to the aggregator.
+  Instant sent_at_;                       ///< Last packet to the aggregator.
+  Instant report_at_ = Instant::never();  ///< When the next report is due.
+  WaitAnnouncer announcer_;
   bool held_ = false;  ///< See hold().
   PermanentStragglers permanent_;
   CommunicatorCounters counters_;
+  recorder::Writer* const recorder_;  ///< Null: nothing is recorded.
+  Instant round_at_;                  ///< The driver's last time, for the recorder.
 };
 
 }  // namespace tributary::host

@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 #include <sys/mman.h>
 
+#include <array>
 #include <cerrno>
 #include <fstream>
-#include <iterator>
 
 #include "base/errno_text.h"
 
@@ -22,9 +22,19 @@ Result<MemoryFile> MemoryFile::create() {
 
 std::string MemoryFile::path() const { return fmt::format("/proc/self/fd/{}", descriptor_.get()); }
 
-std::string MemoryFile::read() const {
+Result<std::string> MemoryFile::read() const {
+  const auto failed = [] {
+    return failure(fmt::format("cannot read a file in memory: {}", errno_text(errno)));
+  };
   std::ifstream file(path(), std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
+  if (!file) return failed();
+  std::string content;
+  std::array<char, 65'536> chunk;
+  while (file.read(chunk.data(), chunk.size()) || file.gcount() > 0) {
+    content.append(chunk.data(), static_cast<size_t>(file.gcount()));
+  }
+  if (file.bad()) return failed();
+  return content;
 }
 
 }  // namespace tributary::io

@@ -19,8 +19,8 @@ class MemoryFile {
   [[nodiscard]] static Result<MemoryFile> create();
   /// Returns a path that is valid in this process as long as the object lives.
   [[nodiscard]] std::string path() const;
-  /// Returns the whole content.
-  [[nodiscard]] std::string read() const;
+  /// Returns the whole content, or an Error if the machine cannot read it.
+  [[nodiscard]] Result<std::string> read() const;
 
  private:
   explicit MemoryFile(FileDescriptor descriptor) : descriptor_(std::move(descriptor)) {}

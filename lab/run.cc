@@ -12,21 +12,32 @@ namespace {
 /// are equal.
 constexpr uint32_t kTypicalIterations = 3;
 
-/// Returns the unit of the pattern's delays: given, or measured by a short run without stragglers.
-Result<Duration> typical_iteration(const Scenario& scenario) {
+}  // namespace
+
+bool needs_typical_iteration(const Scenario& scenario) {
   const auto kinds = kinds_in(scenario.straggler.pattern);
-  const bool needed = std::any_of(kinds.begin(), kinds.end(), [](const StragglerKind* kind) {
-    return kind->needs_typical_iteration;
-  });
-  if (!needed || !backend_kind(scenario.backend).straggles) return Duration();
-  if (scenario.straggler.typical_iteration != Duration()) {
-    return scenario.straggler.typical_iteration;
-  }
+  return backend_kind(scenario.backend).straggles &&
+         std::any_of(kinds.begin(), kinds.end(),
+                     [](const StragglerKind* kind) { return kind->needs_typical_iteration; });
+}
+
+Scenario calm_scenario(const Scenario& scenario) {
   Scenario calm = scenario;
   calm.straggler.pattern = Straggling::kNone;
   calm.iterations = kTypicalIterations * calm.model.local_steps;
   calm.captures.clear();
-  auto cluster = Cluster::create(calm, Duration(), nullptr);
+  return calm;
+}
+
+namespace {
+
+/// Returns the unit of the pattern's delays: given, or measured by a short run without stragglers.
+Result<Duration> typical_iteration(const Scenario& scenario) {
+  if (!needs_typical_iteration(scenario)) return Duration();
+  if (scenario.straggler.typical_iteration != Duration()) {
+    return scenario.straggler.typical_iteration;
+  }
+  auto cluster = Cluster::create(calm_scenario(scenario), Duration(), nullptr);
   if (!cluster) return tl::unexpected(cluster.error());
   const auto result = (*cluster)->run();
   if (!result) return tl::unexpected(result.error());

@@ -56,6 +56,11 @@ class TensorExchange {
   virtual void iteration_ended(uint32_t worker, uint32_t iteration, Instant at) = 0;
 };
 
+/// Returns whether the scenario's stragglers sleep for parts of a typical iteration.
+[[nodiscard]] bool needs_typical_iteration(const Scenario& scenario);
+/// Returns the short scenario without stragglers whose mean iteration is the typical one.
+[[nodiscard]] Scenario calm_scenario(const Scenario& scenario);
+
 /// Runs the scenario to its end. @param tensors May be null. @param observer May be null.
 [[nodiscard]] Result<RunResult> run_scenario(const Scenario& scenario,
                                              TensorExchange* tensors = nullptr,

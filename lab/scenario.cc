@@ -144,6 +144,77 @@ Checked check_slow_links(const Scenario& scenario) {
                              static_cast<double>(scenario.link.rate_bits_per_s) / kGbit));
 }
 
+/// Refuses slow uplinks where there are none, or that would be faster than the others.
+Checked check_slow_uplinks(const Scenario& scenario, const BackendKind& backend) {
+  const SlowUplinks& slow = scenario.slow_uplinks;
+  if (slow.racks.empty()) return {};
+  const std::string racks = fmt::format("{}", fmt::join(slow.racks, ","));
+  if (!is_tree(scenario, backend) && scenario.topology != Topology::kLeafSpine) {
+    return refused(
+        "fabric.slow_racks", racks,
+        "none without uplinks: topology leaf-spine, or chassis and two-level with a back "
+        "end that can be a tree");
+  }
+  for (const uint32_t rack : slow.racks) {
+    if (rack < scenario.leaves) continue;
+    return refused("fabric.slow_racks", std::to_string(rack),
+                   fmt::format("0 to {}", scenario.leaves - 1));
+  }
+  if (slow.rate_bits_per_s <= scenario.fabric.rate_bits_per_s) return {};
+  constexpr double kGbit = 1e9;
+  return refused("fabric.slow_rate_gbps",
+                 fmt::format("{}", static_cast<double>(slow.rate_bits_per_s) / kGbit),
+                 fmt::format("up to fabric.rate_gbps={}",
+                             static_cast<double>(scenario.fabric.rate_bits_per_s) / kGbit));
+}
+
+/// Refuses more workers than a message can name, unless leaves of a tree name their own, or no
+/// message names any.
+Checked check_scale(const Scenario& scenario, const BackendKind& backend) {
+  if (scenario.workers <= wire::kSourcesMax) return {};
+  const std::string value = std::to_string(scenario.workers);
+  if (backend.placement != Placement::kWorkers) {
+    if (!backend.hierarchical || !backend.elides) {
+      return refused(
+          "workers", value,
+          fmt::format("1 to {} with backend={}; more with trio-ml, trio-ml-wait and ring",
+                      wire::kSourcesMax, backend.choice.name));
+    }
+    const bool tree = is_tree(scenario, backend);
+    if (!tree && scenario.topology != Topology::kFile) {
+      return refused(
+          "workers", value,
+          fmt::format("1 to {} at one aggregator; more with topology=two-level or chassis",
+                      wire::kSourcesMax));
+    }
+    if (tree && scenario.workers / scenario.leaves > wire::kSourcesMax) {
+      return refused("leaves", std::to_string(scenario.leaves),
+                     fmt::format("at least {}, for up to {} workers each",
+                                 (scenario.workers + wire::kSourcesMax - 1) / wire::kSourcesMax,
+                                 wire::kSourcesMax));
+    }
+  }
+  if (scenario.payload == Payload::kElided) return {};
+  return refused("payload", "real",
+                 fmt::format("elided, with more than {} workers: results do not "
+                             "name all ranks",
+                             wire::kSourcesMax));
+}
+
+/// Refuses congestion control with workers that have no window to shrink.
+Checked check_congestion(const Scenario& scenario, const BackendKind& backend) {
+  if (scenario.host.congestion == host::CongestionControl::kNone) return {};
+  const std::string value = host::name_of(scenario.host.congestion);
+  const bool has_window = backend.switchml == nullptr && !backend.asynchronous &&
+                          backend.placement != Placement::kWorkers;
+  if (!has_window) {
+    return refused("host.congestion", value,
+                   fmt::format("none, with backend={}", backend.choice.name));
+  }
+  if (scenario.host.priorities == 1) return {};
+  return refused("host.congestion", value, "none, with host.priorities above 1");
+}
+
 Checked check_backend(const Scenario& scenario, const BackendKind& backend) {
   if (!backend.elides && scenario.payload == Payload::kElided) {
     return refused("payload", "elided", fmt::format("real, with backend={}", backend.choice.name));
@@ -244,6 +315,7 @@ Checked check_memory(const Scenario& scenario, const BackendKind& backend) {
   if (backend.switchml != nullptr) return {};  // The back end checks its slots.
   Scenario unscaled = scenario;
   unscaled.train = 1;
+  unscaled.workers = std::min(unscaled.workers, wire::kSourcesMax);  // Of one aggregator.
   const trio_ml::JobConfig job = job_of(unscaled, backend);
   if (job.block_cnt_max > trio_ml::kBlockCntLimit) {
     return refused(
@@ -314,9 +386,10 @@ std::optional<Refusal> find_refusal(const Scenario& scenario) {
   for (auto& refusal :
        {check_model(scenario), check_shape(scenario, backend), check_links(scenario),
         check_iteration_parts(scenario.model), check_slow_links(scenario),
-        check_local_steps(scenario, backend), check_backend(scenario, backend),
-        check_quorum(scenario, backend), check_straggler(scenario, backend), check_pfe(scenario),
-        check_memory(scenario, backend)}) {
+        check_slow_uplinks(scenario, backend), check_scale(scenario, backend),
+        check_congestion(scenario, backend), check_local_steps(scenario, backend),
+        check_backend(scenario, backend), check_quorum(scenario, backend),
+        check_straggler(scenario, backend), check_pfe(scenario), check_memory(scenario, backend)}) {
     if (refusal) return refusal;
   }
   return std::nullopt;

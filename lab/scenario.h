@@ -19,6 +19,7 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "engine/model/parameters.h"
+#include "host/congestion_window.h"
 #include "host/switchml_config.h"
 #include "net/link_config.h"
 
@@ -116,6 +117,10 @@ enum class OnDesynchronised : uint8_t {
   kStop,  ///< The run ends with an error.
 };
 
+/// Most workers of a scenario. A message names up to wire::kSourcesMax of them, so a job with more
+/// needs a tree of aggregators, or a back end without aggregators.
+inline constexpr uint32_t kWorkersMax = 1024;
+
 /// A worker's cable, unless the scenario says otherwise.
 inline constexpr net::LinkConfig kWorkerLink{
     .rate_bits_per_s = 100'000'000'000,  // Source: Trio paper §6.1.
@@ -128,6 +133,12 @@ inline constexpr net::LinkConfig kWorkerLink{
 struct SlowLinks {
   std::vector<uint32_t> workers;              ///< By rank; empty: none.
   uint64_t rate_bits_per_s = 10'000'000'000;  ///< Assumed: a tenth of the others' rate.
+};
+
+/// Leaves whose cables to the level above are slower than `fabric` in both directions.
+struct SlowUplinks {
+  std::vector<uint32_t> racks;                ///< By number; empty: none.
+  uint64_t rate_bits_per_s = 40'000'000'000;  ///< Assumed: a tenth of the others' rate.
 };
 
 struct ModelSettings {
@@ -206,6 +217,9 @@ struct HostSettings {
   /// packets.
   bool retransmission = false;
   Duration deadline = seconds(60);  ///< Longest wait for a peer (virtual time).
+  /// The reaction to ECN marks: the window of packets in flight shrinks (host/congestion_window.h).
+  /// kNone as in the Trio and SwitchML papers.
+  host::CongestionControl congestion = host::CongestionControl::kNone;
   /// Priorities of buckets, as with CommunicatorConfig::priorities. Those needed first in the
   /// forward pass have one each; all others have the last one. 1: buckets leave as they become ready.
   uint32_t priorities = 1;
@@ -280,6 +294,7 @@ struct Scenario {
                          .propagation = nanoseconds(500),
                          .queue_bytes_max = kWorkerLink.queue_bytes_max,
                          .faults = kWorkerLink.faults};
+  SlowUplinks slow_uplinks;
   HostSettings host;
   MitigationSettings mitigation;
   StragglerSettings straggler;

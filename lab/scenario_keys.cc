@@ -51,13 +51,14 @@ std::string show_sizes(const std::vector<uint64_t>& sizes) {
 
 /// Reads a list of ranks or racks. Sorts it and drops duplicates.
 Result<std::vector<uint32_t>> parse_numbers(const std::string& text) {
-  constexpr uint32_t kMax = 255;
+  constexpr uint32_t kMax = kWorkersMax - 1;
   std::set<uint32_t> numbers;
   for (const std::string& item : items_of(text)) {
     uint32_t number = 0;
     const auto [end, error] = std::from_chars(item.data(), item.data() + item.size(), number);
     if (error != std::errc() || end != item.data() + item.size() || number > kMax) {
-      return failure("is no list of numbers; allowed: 0 to 255, with commas between");
+      return failure(
+          fmt::format("is no list of numbers; allowed: 0 to {}, with commas between", kMax));
     }
     numbers.insert(number);
   }
@@ -143,7 +144,7 @@ void add_cluster_keys(Keys& keys) {
       "spines", 1, 64, "leaf-spine: switches in the middle",
       [](auto& s) -> auto& { return s.spines; }));
   keys.push_back(uint_key(
-      "workers", 1, 256, "workers; the format names 256 sources",
+      "workers", 1, kWorkersMax, "workers; more than 256 need a tree or a ring",
       [](auto& s) -> auto& { return s.workers; }));
   keys.push_back(uint_key(
       "iterations", 1, 1'000'000, "iterations of each worker",
@@ -269,6 +270,12 @@ void add_network_keys(Keys& keys) {
   keys.push_back(gbps_key(
       "link.slow_rate_gbps", "rate of each direction of these cables",
       [](auto& s) -> auto& { return s.slow_links.rate_bits_per_s; }));
+  keys.push_back(list_key(
+      "fabric.slow_racks", "leaves whose uplinks are slow: numbers with commas between",
+      [](auto& s) -> auto& { return s.slow_uplinks.racks; }, show_numbers, parse_numbers));
+  keys.push_back(gbps_key(
+      "fabric.slow_rate_gbps", "rate of each direction of these uplinks",
+      [](auto& s) -> auto& { return s.slow_uplinks.rate_bits_per_s; }));
   keys.push_back(gbps_key(
       "host.nic_gbps", "rate of a worker's network card",
       [](auto& s) -> auto& { return s.host.nic_bits_per_s; }));
@@ -284,6 +291,10 @@ void add_network_keys(Keys& keys) {
   keys.push_back(flag_key(
       "host.retransmission", "repair losses by probes",
       [](auto& s) -> auto& { return s.host.retransmission; }));
+  keys.push_back(ordered_key(
+      "host.congestion", "workers' reaction to ECN marks; see docs/experiments.md",
+      {std::begin(host::kCongestionControlNames), std::end(host::kCongestionControlNames)},
+      [](auto& s) -> auto& { return s.host.congestion; }));
   keys.push_back(time_key(
       "host.deadline_s", "longest wait for a peer",
       [](auto& s) -> auto& { return s.host.deadline; }));
@@ -328,7 +339,7 @@ void add_straggler_keys(Keys& keys) {
       "straggler.typical_iteration_ms", "unit of delays; 0: measured first",
       [](auto& s) -> auto& { return s.straggler.typical_iteration; }));
   keys.push_back(uint_key(
-      "straggler.worker", 0, 255, "patterns of certain workers: the only one",
+      "straggler.worker", 0, kWorkersMax - 1, "patterns of certain workers: the only one",
       [](auto& s) -> auto& { return s.straggler.worker; }));
   keys.push_back(list_key(
       "straggler.workers", "the only ones, of any pattern: ranks with commas between",

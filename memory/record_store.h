@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "base/assert.h"
+#include "memory/hash_buckets.h"
 #include "memory/ref_bits.h"
 #include "memory/shared_memory.h"
 #include "memory/slot_index.h"
@@ -35,13 +36,6 @@ enum class CreateStatus : uint8_t {
   kIndexFull,  ///< The key's places in the index are taken; only if many keys hash alike.
 };
 
-/// Bytes of a bucket of the hash table in shared memory. Assumed: one largest request.
-inline constexpr uint32_t kHashBucketBytes = 64;
-/// Keys of a bucket in shared memory. Assumed: half of the host's, which keeps only their tags.
-inline constexpr uint32_t kKeysPerBucket = 4;
-/// Bytes from one record's REF flag to the next. Assumed: one smallest request, as in the model's
-/// ref_flag_bytes.
-inline constexpr uint32_t kRefFlagBytes = 8;
 /// Records that one scan transaction visits: one word of REF flags.
 inline constexpr uint32_t kRecordsPerScan = 64;
 
@@ -86,6 +80,11 @@ class RecordStore {
     uint64_t refused_index_full = 0;
   };
 
+  /// Returns the bytes of a Place, without alignment.
+  [[nodiscard]] static constexpr uint64_t place_bytes(uint32_t capacity) {
+    return uint64_t{capacity} * (sizeof(Record) + kRefFlagBytes) +
+           HashBuckets::bucket_count(capacity) * kHashBucketBytes;
+  }
   /// Allocates a Place in DRAM. It is never released, so it lives as long as `memory`.
   /// @return an Error if too little is left.
   [[nodiscard]] static Result<Place> place_in(SharedMemory& memory, uint32_t capacity);
@@ -201,8 +200,10 @@ class RecordStore {
 
   /// Returns the bucket of a key.
   [[nodiscard]] const std::byte* bucket_of(const Key& key) const {
-    return place_.buckets + (index_hash_(key) & place_.bucket_mask) * kHashBucketBytes;
+    return buckets_.home_of(hash_of(key));
   }
+  /// Returns the hash table, for the prices of operations on it.
+  [[nodiscard]] const HashBuckets& buckets() const { return buckets_; }
   /// Returns the REF flag of a slot.
   [[nodiscard]] const std::byte* ref_flag_of(uint32_t slot) const {
     return place_.ref_flags + uint64_t{slot} * kRefFlagBytes;
@@ -234,9 +235,6 @@ class RecordStore {
       return z ^ (z >> 31);
     }
   };
-
-  /// Places in shared memory's buckets for each record.
-  static constexpr uint64_t kPlacesPerRecord = 2;
 
   [[nodiscard]] uint32_t find_slot(const Key& key, uint64_t hash) const {
     return index_.find(hash, [&](uint32_t slot) { return are_equal(keys_[slot], key); });
@@ -276,6 +274,7 @@ class RecordStore {
   RefBits bits_;
   Counters counters_;
   // Read by create, erase and scans.
+  HashBuckets buckets_;
   std::vector<uint32_t> free_;  ///< Free slots. The last one is taken next; slot 0 is taken first.
 };
 
@@ -289,6 +288,7 @@ RecordStore<Key, Record, Hash>::RecordStore(const Config& config)
       slab_(place_.records == nullptr ? slab_memory_.get()
                                       : reinterpret_cast<Record*>(place_.records)),
       bits_(config.capacity),
+      buckets_({.first = config.place.buckets, .bucket_mask = config.place.bucket_mask}),
       free_(config.capacity) {
   TRIB_ASSERT(config.capacity > 0 && config.capacity <= kCapacityMax);
   for (uint32_t i = 0; i < config.capacity; i++) free_[i] = config.capacity - 1 - i;
@@ -297,8 +297,7 @@ RecordStore<Key, Record, Hash>::RecordStore(const Config& config)
 template <class Key, class Record, class Hash>
 auto RecordStore<Key, Record, Hash>::place_in(SharedMemory& memory, uint32_t capacity)
     -> Result<Place> {
-  const uint64_t buckets =
-      std::bit_ceil(kPlacesPerRecord * uint64_t{capacity} / kKeysPerBucket + 1);
+  const uint64_t buckets = HashBuckets::bucket_count(capacity);
   Place place{.bucket_mask = buckets - 1};
   std::byte* bytes[3] = {};
   const uint64_t sizes[3] = {uint64_t{capacity} * sizeof(Record), buckets * kHashBucketBytes,
@@ -335,6 +334,7 @@ auto RecordStore<Key, Record, Hash>::create(const Key& key) -> Created {
   free_.pop_back();
   keys_[slot] = key;
   bits_.mark_live(slot);
+  buckets_.insert(hash);
   counters_.created++;
   return {CreateStatus::kCreated, std::construct_at(&slab_[slot])};
 }
@@ -345,6 +345,7 @@ bool RecordStore<Key, Record, Hash>::erase(const Key& key) {
   const uint32_t slot = find_slot(key, hash);
   if (slot == kNoSlot) return false;
   index_.erase(hash, slot);
+  buckets_.erase(hash);
   bits_.clear_live(slot);
   free_.push_back(slot);  // Never beyond `capacity`, so it does not allocate.
   counters_.erased++;

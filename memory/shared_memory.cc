@@ -11,6 +11,8 @@
 #include <iterator>
 #include <utility>
 
+#include "base/errno_text.h"
+
 namespace tributary::memory {
 namespace {
 
@@ -69,7 +71,7 @@ Result<SharedMemory::Part> SharedMemory::reserve(Range range, uint64_t size_byte
                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapping == MAP_FAILED) {
     return failure(fmt::format("cannot reserve {} bytes of address space for the {} range: {}",
-                               size_bytes, name_of(range), std::strerror(errno)));
+                               size_bytes, name_of(range), errno_text(errno)));
   }
   part.mapping = mapping;
   const auto begin = reinterpret_cast<uint64_t>(mapping);

@@ -7,6 +7,8 @@
 /// Tests: tests/memory/xtxn_test.cc, and the programs on every machine.
 #pragma once
 
+#include "memory/hash_buckets.h"
+#include "memory/policer.h"
 #include "memory/rmw.h"
 #include "microcode/machine.h"
 
@@ -21,6 +23,12 @@ auto xtxn_read(M& m, const T& word) {
   return m.issue(Xtxn{XtxnKind::kRead, &word, sizeof(T)}, [&word] { return word; });
 }
 
+/// Returns nothing.
+template <microcode::Machine M, RmwWord T>
+auto xtxn_write(M& m, T& word, T value) {
+  return m.issue(Xtxn{XtxnKind::kWrite, &word, sizeof(T)}, [&word, value] { word = value; });
+}
+
 /// Writes the bits of `value` where `mask` is set. Returns nothing.
 template <microcode::Machine M, RmwWord T>
 auto xtxn_masked_write(M& m, T& word, T value, T mask) {
@@ -31,43 +39,67 @@ auto xtxn_masked_write(M& m, T& word, T value, T mask) {
 /// @return the word before the operation.
 template <microcode::Machine M, RmwWord T>
 auto xtxn_fetch_and_and(M& m, T& word, T mask) {
-  return m.issue(Xtxn{XtxnKind::kFetchAndOp, &word, sizeof(T)},
+  return m.issue(Xtxn{XtxnKind::kFetchAndAnd, &word, sizeof(T)},
                  [&word, mask] { return fetch_and_and(word, mask); });
 }
 
 /// @return the word before the operation.
 template <microcode::Machine M, RmwWord T>
 auto xtxn_fetch_and_xor(M& m, T& word, T mask) {
-  return m.issue(Xtxn{XtxnKind::kFetchAndOp, &word, sizeof(T)},
+  return m.issue(Xtxn{XtxnKind::kFetchAndXor, &word, sizeof(T)},
                  [&word, mask] { return fetch_and_xor(word, mask); });
 }
 
 /// @return the word before the operation.
 template <microcode::Machine M, RmwWord T>
 auto xtxn_fetch_and_swap(M& m, T& word, T value) {
-  return m.issue(Xtxn{XtxnKind::kFetchAndOp, &word, sizeof(T)},
+  return m.issue(Xtxn{XtxnKind::kFetchAndSwap, &word, sizeof(T)},
                  [&word, value] { return fetch_and_swap(word, value); });
 }
 
 /// @return the word before the addition.
 template <microcode::Machine M, RmwWord T>
 auto xtxn_fetch_and_add(M& m, T& word, T addend) {
-  return m.issue(Xtxn{XtxnKind::kFetchAndOp, &word, sizeof(T)},
+  return m.issue(Xtxn{XtxnKind::kFetchAndAdd, &word, sizeof(T)},
                  [&word, addend] { return fetch_and_add(word, addend); });
 }
 
 /// @return the word before the operation.
 template <microcode::Machine M, RmwWord T>
 auto xtxn_fetch_and_or(M& m, T& word, T mask) {
-  return m.issue(Xtxn{XtxnKind::kFetchAndOp, &word, sizeof(T)},
+  return m.issue(Xtxn{XtxnKind::kFetchAndOr, &word, sizeof(T)},
                  [&word, mask] { return fetch_and_or(word, mask); });
 }
 
 /// @return the word before the operation.
 template <microcode::Machine M, RmwWord T>
 auto xtxn_fetch_and_clear(M& m, T& word, T mask) {
-  return m.issue(Xtxn{XtxnKind::kFetchAndOp, &word, sizeof(T)},
+  return m.issue(Xtxn{XtxnKind::kFetchAndClear, &word, sizeof(T)},
                  [&word, mask] { return fetch_and_clear(word, mask); });
+}
+
+/// The 32-bit add. The thread does not wait for a reply.
+template <microcode::Machine M>
+void post_add32(M& m, int32_t& word, int32_t addend) {
+  m.post(Xtxn{XtxnKind::kAdd32, &word, sizeof(word)}, [&word, addend] { add32(word, addend); });
+}
+
+/// Bytes of a policer in shared memory. Assumed: two buckets, two rates, two bursts and a time of 8
+/// bytes each, in one largest request. The host's Policer has wider buckets.
+inline constexpr uint32_t kPolicerBytes = 64;
+
+/// @return the Colour of a packet of `size_bytes`, whose tokens it takes.
+template <microcode::Machine M>
+auto xtxn_police(M& m, Policer& policer, Instant now, uint32_t size_bytes) {
+  return m.issue(Xtxn{XtxnKind::kPolice, &policer, kPolicerBytes},
+                 [&policer, now, size_bytes] { return policer.meter(now, size_bytes); });
+}
+
+/// Returns the request of a hash operation on a key. The service that issue() gets finds, makes or
+/// erases the record. @param store A RecordStore with a Place.
+template <class Store, class Key>
+[[nodiscard]] Xtxn hash_request(XtxnKind kind, const Store& store, const Key& key) {
+  return {kind, store.bucket_of(key), kHashBucketBytes, &store.buckets()};
 }
 
 /// CounterIncPhys (Trio paper §3.2), `times` times. The thread does not wait for the reply.

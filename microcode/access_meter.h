@@ -89,7 +89,7 @@ class AccessMeter {
 
   // --- For views ---------------------------------------------------------------------------------
 
-  /// @pre offset_bytes + size_bytes <= kHeadBytesMax.
+  /// @pre offset_bytes + size_bytes <= kHeadBytes.
   void read_head(uint32_t offset_bytes, uint32_t size_bytes, const Place& place);
   /// @param name Distinguishes the thread's registers.
   void read_register(const void* name, const Place& place);
@@ -101,9 +101,6 @@ class AccessMeter {
   /// In order of first use.
   [[nodiscard]] const std::vector<InstructionRow>& instructions() const { return instructions_; }
   [[nodiscard]] const std::vector<UnpricedRow>& unpriced() const { return unpriced_; }
-
-  /// A head has at most this many bytes. Source: Trio paper §4 (192), in whole words.
-  static constexpr uint32_t kHeadBytesMax = 256;
 
  private:
   /// A set of registers; those beyond its room count each time.
@@ -119,7 +116,8 @@ class AccessMeter {
     uint32_t row = 0;         ///< If it has one: its index in instructions_.
     Place place;              ///< Its mark, or its first access.
     bool is_touched = false;  ///< Whether it has accessed anything.
-    std::array<uint64_t, kHeadBytesMax / 64> head = {};  ///< A bit for each byte.
+    static_assert(kHeadBytes % 64 == 0);
+    std::array<uint64_t, kHeadBytes / 64> head = {};  ///< A bit for each byte.
     RegisterSet reads;
     RegisterSet writes;
     uint32_t xtxns = 0;

@@ -23,17 +23,30 @@
 #include "microcode/packet_head.h"
 #include "microcode/thread.h"
 
+namespace tributary::memory {
+class HashBuckets;
+}
+
 namespace tributary::microcode {
 
 /// The operation that an XTXN requests. Source: Trio paper §2.3, §3.1; the modelled machine's
 /// prices distinguish these kinds.
 enum class XtxnKind : uint8_t {
+  // Of the Shared Memory System. All but kFetchAndAdd and kFetchAndOp stand in §2.3.
   kRead,
   kWrite,
-  kFetchAndOp,  ///< And, Or, Xor, Clear, Add, Swap on one word.
+  kFetchAndAnd,
+  kFetchAndOr,
+  kFetchAndXor,
+  kFetchAndClear,
+  kFetchAndSwap,
   kMaskedWrite,
+  kAdd32,  ///< A 32-bit add to each lane of the request, without a reply.
   kCounterIncrement,
   kPolice,
+  kFetchAndAdd,  ///< Assumed: an add with the word before it as reply.
+  kFetchAndOp,   ///< Assumed: an operation of the program's own on one record.
+  // Of the hash unit.
   kHashLookup,
   kHashInsert,
   kHashDelete,
@@ -41,15 +54,21 @@ enum class XtxnKind : uint8_t {
   kTailRead,
 };
 
+inline constexpr uint32_t kXtxnKindCount = static_cast<uint32_t>(XtxnKind::kTailRead) + 1;
+
 /// One request: its kind, its target in shared memory and its size in bytes. It has a constructor
 /// and is passed by reference because a coroutine keeps it in its frame. As an aggregate it would
 /// be zeroed there, padding included, and then copied, which would stall the core for nothing.
 struct Xtxn {
-  constexpr Xtxn(XtxnKind xtxn_kind, const void* xtxn_target, uint32_t xtxn_size_bytes)
-      : kind(xtxn_kind), size_bytes(xtxn_size_bytes), target(xtxn_target) {}
+  constexpr Xtxn(XtxnKind xtxn_kind, const void* xtxn_target, uint32_t xtxn_size_bytes,
+                 const memory::HashBuckets* hash_table = nullptr)
+      : kind(xtxn_kind), size_bytes(xtxn_size_bytes), target(xtxn_target), table(hash_table) {}
   XtxnKind kind;
   uint32_t size_bytes;
   const void* target;
+  /// Of a hash operation on a key: the table, of which `target` is the key's home bucket. Null:
+  /// the operation visits `target` alone. See memory::hash_request().
+  const memory::HashBuckets* table;
 };
 
 /// Whether accumulate() overwrites or adds to the buffer.

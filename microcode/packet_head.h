@@ -23,7 +23,7 @@ void copy_bytes(const wire::View<Header>& view, uint32_t first_byte, std::span<u
   std::memcpy(to.data(), view.bytes() + first_byte, to.size());
 }
 
-/// The part of a packet that lies in the thread's local memory (at most 192 bytes, Trio paper §4).
+/// The part of a packet that lies in the thread's local memory, at most kHeadBytes.
 class PacketHead {
  public:
   explicit PacketHead(std::span<const std::byte> bytes) : bytes_(bytes) {}

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/errno_text.h"
 #include "base/internet_checksum.h"
 #include "wire/frame_headers.h"
 #include "wire/headers.h"
@@ -106,7 +107,7 @@ Result<PcapWriter> PcapWriter::open(const std::string& path) {
   file.write(reinterpret_cast<const char*>(header.data()),
              static_cast<std::streamsize>(header.size()));
   if (!file.flush()) {
-    return failure(fmt::format("{}: cannot be written: {}", path, std::strerror(errno)));
+    return failure(fmt::format("{}: cannot be written: {}", path, errno_text(errno)));
   }
   return PcapWriter(path, std::move(file));
 }

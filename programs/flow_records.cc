@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 
 #include <cerrno>
-#include <cstring>
 
 #include "base/endpoint.h"
+#include "base/errno_text.h"
 
 namespace tributary::programs {
 namespace {
@@ -54,7 +54,7 @@ Result<FlowRecords::File> FlowRecords::open(const char* flag, const std::string&
   if (path.empty()) return file;
   errno = 0;
   file.stream.open(path, std::ios::binary);
-  if (!file.stream) return failure(fmt::format("{} {}: {}", flag, path, std::strerror(errno)));
+  if (!file.stream) return failure(fmt::format("{} {}: {}", flag, path, errno_text(errno)));
   return file;
 }
 
@@ -63,7 +63,7 @@ Result<void> FlowRecords::append(File& file, std::string_view bytes) {
   if (file.stream.write(bytes.data(), static_cast<std::streamsize>(bytes.size())).flush()) {
     return {};
   }
-  return failure(fmt::format("{}: {}", file.path, std::strerror(errno)));
+  return failure(fmt::format("{}: {}", file.path, errno_text(errno)));
 }
 
 Result<void> FlowRecords::write(std::span<const std::byte> message) {

@@ -152,7 +152,9 @@ class GuardInstance {
                                                        const InstanceTerms& terms) {
     const auto config = config_of(settings, terms);
     if (!config) return tl::unexpected(config.error());
-    auto memory = memory::SharedMemory::create({});
+    memory::SharedMemory::Config sizes;
+    sizes.dram_size_bytes = std::max(sizes.dram_size_bytes, guard::GuardState::dram_bytes(*config));
+    auto memory = memory::SharedMemory::create(sizes);
     if (!memory) return tl::unexpected(memory.error());
     std::unique_ptr<GuardInstance> instance(new GuardInstance(*std::move(memory), terms.time_zero));
     auto state = guard::GuardState::create(instance->memory_, *config, terms.start);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Runs a program on live traffic: inline between two interfaces, or back out of a single one, with
-/// one instance of the program on each core.
+/// Runs a program on live traffic: inline between two sides (interfaces, DPDK devices, tunnels), or
+/// back out of a single one, with one instance of the program on each core.
 ///
 /// Threads: One thread owns the object; it contains the cores.
 /// Errors:  start() returns one line. Counters record lost packets.
@@ -22,9 +22,9 @@
 namespace tributary::programs {
 
 struct ServeRequest {
-  std::vector<std::string> interfaces;  ///< One or two.
+  std::vector<io::InlineSideSpec> sides;  ///< One or two.
   uint32_t cores = 1;
-  uint32_t buffer_mb = 4;  ///< Receive buffer of each core and interface.
+  uint32_t buffer_mb = 4;  ///< Receive buffer of each core and socket.
   engine::LiveEngineConfig engine;
 };
 
@@ -36,6 +36,8 @@ class LiveService {
   virtual void stop() = 0;
   /// Returns the counters of the cores, their ports and the program.
   [[nodiscard]] virtual nlohmann::json stats() = 0;
+  /// Returns what slows the ports down or puts them at risk: one sentence each.
+  [[nodiscard]] virtual const std::vector<std::string>& warnings() const = 0;
 };
 
 template <ProgramInstance Instance>
@@ -46,13 +48,14 @@ class LiveServiceOf final : public LiveService {
   static Result<std::unique_ptr<LiveService>> start(const KeyValues& settings,
                                                     const ServeRequest& request,
                                                     const InstanceTerms& terms) {
-    auto ports = io::InlinePort::open({.interfaces = request.interfaces,
-                                       .receive_buffer_bytes = request.buffer_mb << 20,
-                                       .steering = Instance::kSteering},
-                                      request.cores);
-    if (!ports) return tl::unexpected(ports.error());
+    auto opened = io::InlinePort::open({.sides = request.sides,
+                                        .receive_buffer_bytes = request.buffer_mb << 20,
+                                        .steering = Instance::kSteering},
+                                       request.cores);
+    if (!opened) return tl::unexpected(opened.error());
     std::unique_ptr<LiveServiceOf> service(new LiveServiceOf());
-    for (auto& port : *ports) {
+    service->warnings_ = std::move(opened->warnings);
+    for (auto& port : opened->ports) {
       InstanceTerms of_core = terms;
       of_core.core = static_cast<uint32_t>(service->cores_.size());
       auto instance = Instance::create(settings, of_core);
@@ -101,6 +104,8 @@ class LiveServiceOf final : public LiveService {
     return json;
   }
 
+  [[nodiscard]] const std::vector<std::string>& warnings() const override { return warnings_; }
+
  private:
   /// One core with its port and program. The engine refers to the others, so it comes last.
   struct Core {
@@ -119,6 +124,7 @@ class LiveServiceOf final : public LiveService {
   }
 
   std::vector<std::unique_ptr<Core>> cores_;
+  std::vector<std::string> warnings_;
 };
 
 }  // namespace tributary::programs

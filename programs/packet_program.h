@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Makes a whole program from its state and the code of one packet. The program has no timers, and
-/// sends no packets of its own; programs that do are ProgramInstances like those of this folder.
+/// Makes a whole program from its state, the code of one packet and, if it has timers, the code of a
+/// timer thread. Programs that send packets of their own are ProgramInstances like those of this
+/// folder.
 ///
 /// Threads: As the machine that runs it.
 /// Errors:  create() of the state returns one line.
@@ -23,22 +24,42 @@
 #include "programs/capture_program.h"
 #include "programs/capture_run.h"
 #include "programs/program_instance.h"
+#include "timers/periodic_timers.h"
 
 namespace tributary::programs {
 
+/// Makes the state of a program. Programs without timers leave `start` out.
+template <class C>
+concept CreatesState = requires(memory::SharedMemory& memory, const KeyValues& settings,
+                                Instant start) {
+  requires requires {
+    { C::create(memory, settings) } -> std::same_as<Result<std::unique_ptr<C>>>;
+  } || requires {
+    { C::create(memory, settings, start) } -> std::same_as<Result<std::unique_ptr<C>>>;
+  };
+};
+
+/// A program with timer threads: visit(m, state, slice) is the coroutine of one, for any machine. It
+/// runs whenever one of `timers` is due; the slice names its part of the records.
+template <class C>
+concept HasTimers = requires(C& state, engine::LiveMachine& m, const timers::TimerSlice& slice) {
+  { (state.timers) } -> std::same_as<timers::PeriodicTimers&>;
+  { C::visit(m, state, slice) } -> std::same_as<microcode::Thread>;
+};
+
 /// A class with the state of a program:
 /// - kName and kSummary for help and errors, and kKeys, its settings;
-/// - create(memory, settings) makes the state; threads share the parts that lie in `memory`;
+/// - create(memory, settings) makes the state; threads share the parts that lie in `memory`. A
+///   program with timers has create(memory, settings, start), the time before the first packet;
 /// - process(m, state) is the coroutine of one packet, for any machine;
+/// - timers and visit(), both optional: see HasTimers;
 /// - outcomes() and details(), both optional, add to the report: counters of packets, and a JSON
 ///   object whose keys join those of the report.
 template <class C>
-concept PacketCode = requires(C& state, engine::LiveMachine& m, memory::SharedMemory& memory,
-                              const KeyValues& settings) {
+concept PacketCode = CreatesState<C> && requires(C& state, engine::LiveMachine& m) {
   { C::kName } -> std::convertible_to<std::string_view>;
   { C::kSummary } -> std::convertible_to<std::string_view>;
   { C::kKeys } -> std::convertible_to<std::span<const KeySpec>>;
-  { C::create(memory, settings) } -> std::same_as<Result<std::unique_ptr<C>>>;
   { C::process(m, state) } -> std::same_as<microcode::Thread>;
 };
 
@@ -60,8 +81,19 @@ class PacketProgram {
       Code::process(m, *state_);
     }
     template <microcode::Machine M>
-    static void run_timers(M&, Instant) {}
-    [[nodiscard]] static Instant next_due() { return Instant::never(); }
+    void run_timers(M& m, Instant now) {
+      if constexpr (HasTimers<Code>) {
+        state_->timers.due(
+            now, [&](const timers::TimerSlice& slice) { Code::visit(m, *state_, slice); });
+      }
+    }
+    [[nodiscard]] Instant next_due() const {
+      if constexpr (HasTimers<Code>) {
+        return state_->timers.next_due();
+      } else {
+        return Instant::never();
+      }
+    }
     /// Any core may process any packet.
     [[nodiscard]] static uint32_t owner(std::span<const std::byte>, bool, uint32_t) { return 0; }
 
@@ -75,11 +107,11 @@ class PacketProgram {
     return kTable;
   }
   static Result<std::unique_ptr<PacketProgram>> create(const KeyValues& settings,
-                                                       const InstanceTerms&) {
+                                                       const InstanceTerms& terms) {
     auto memory = memory::SharedMemory::create({});
     if (!memory) return tl::unexpected(memory.error());
     std::unique_ptr<PacketProgram> program(new PacketProgram(*std::move(memory)));
-    auto state = Code::create(program->memory_, settings);
+    auto state = create_state(program->memory_, settings, terms.start);
     if (!state) return tl::unexpected(state.error());
     program->state_ = *std::move(state);
     return program;
@@ -105,6 +137,14 @@ class PacketProgram {
 
  private:
   explicit PacketProgram(memory::SharedMemory memory) : memory_(std::move(memory)) {}
+  static Result<std::unique_ptr<Code>> create_state(memory::SharedMemory& memory,
+                                                    const KeyValues& settings, Instant start) {
+    if constexpr (requires { Code::create(memory, settings, start); }) {
+      return Code::create(memory, settings, start);
+    } else {
+      return Code::create(memory, settings);
+    }
+  }
 
   memory::SharedMemory memory_;
   std::unique_ptr<Code> state_;  ///< Refers to memory_.

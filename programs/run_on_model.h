@@ -108,7 +108,9 @@ engine::Report run_on_model(App app, const engine::Parameters& parameters,
                             memory::SharedMemory& memory, CaptureFeed& feed,
                             CaptureOutput& output) {
   EventCore core;
-  ModelOutput sink(output, parameters.packet_buffer_packets);
+  // As many packets can be on their way out as wait for a thread.
+  const uint32_t sides = parameters.models_egress() ? 2 : 1;
+  ModelOutput sink(output, sides * parameters.packet_buffer_packets);
   engine::Pfe<App> pfe(core, parameters, memory, std::move(app), sink);
   const FedPacket* packet = nullptr;
   const auto next = [&]() -> std::optional<TimedBytes> {

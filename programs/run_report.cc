@@ -23,6 +23,7 @@ Json model_json(const ModelReport& model) {
   json["threads_peak"] = pfe.threads_peak;
   json["timer_threads"] = pfe.timer_threads;
   json["memory_requests"] = pfe.memory_requests;
+  for (const engine::XtxnCount& count : pfe.xtxn_counts) json["xtxns"][count.kind] = count.issued;
   for (const engine::ResourceUse& use : pfe.resources) json["use"][use.name] = use.share;
   json["bottleneck"] = engine::bottleneck(pfe);
   if (const auto limit = rate_limit(pfe)) {

@@ -14,10 +14,6 @@ namespace {
 
 using telemetry::TelemetryConfig;
 
-constexpr uint64_t in_milliseconds(Duration duration) {
-  return static_cast<uint64_t>(in_nanoseconds(duration)) / 1'000'000;
-}
-
 constexpr std::array kKeys{
     KeySpec{.name = "flows-max",
             .type = KeyType::kUint,

@@ -5,8 +5,11 @@
 
 #include <algorithm>
 
+#include "apps/trio_ml/recording.h"
+#include "base/assert.h"
 #include "base/clock.h"
 #include "base/cpus.h"
+#include "io/local/client_address.h"
 #include "io/udp/socket_address.h"
 #include "server/engine_stats.h"
 
@@ -25,7 +28,7 @@ void add_sources(nlohmann::json& sources, const trio_ml::Job& job) {
     }
     nlohmann::json& source = sources[i];
     const Endpoint& address = job.sources[i].address;
-    if (address.is_set()) source["address"] = address.to_string();
+    if (address.is_set()) source["address"] = io::sender_text(address);
     source["waited_for"] =
         source["waited_for"].get<bool>() && trio_ml::contains(job.record.active_mask, i);
   }
@@ -81,13 +84,25 @@ Result<std::unique_ptr<Appliance>> Appliance::start(const ApplianceConfig& confi
     return failure(
         "job: no job is configured; give at least one, for example --job id=1,sources=4");
   }
+  auto port = config.devices.empty() ? open_sockets(config) : open_devices(config);
+  if (!port) return tl::unexpected(port.error());
+  return start_on(config, *std::move(port));
+}
+
+Result<std::unique_ptr<Appliance>> Appliance::start(const ApplianceConfig& config,
+                                                    std::unique_ptr<engine::Port> port) {
+  TRIB_ASSERT(port->queue_count() == config.cores);
+  OpenedPort opened;
+  opened.port = std::move(port);
+  return start_on(config, std::move(opened));
+}
+
+Result<std::unique_ptr<Appliance>> Appliance::start_on(const ApplianceConfig& config,
+                                                       OpenedPort port) {
   auto memory = memory::SharedMemory::create(
       {.sram_size_bytes = kSramBytes, .dram_size_bytes = config.memory_mb << 20});
   if (!memory) return tl::unexpected(memory.error());
-  auto port = config.devices.empty() ? open_sockets(config) : open_devices(config);
-  if (!port) return tl::unexpected(port.error());
-
-  std::unique_ptr<Appliance> appliance(new Appliance(config, *std::move(memory), *std::move(port)));
+  std::unique_ptr<Appliance> appliance(new Appliance(config, *std::move(memory), std::move(port)));
   if (const auto added = appliance->add_first_jobs(); !added) return tl::unexpected(added.error());
   std::vector<trio_ml::App> apps;
   for (auto& shard : appliance->shards_) apps.emplace_back(*shard);
@@ -156,6 +171,7 @@ Result<void> Appliance::add_first_jobs() {
     events_.push_back(std::make_unique<trio_ml::EventRing>());
     shards_.back()->log_to(events_.back().get());
   }
+  if (config_.record_events > 0) add_recorder();
   for (const trio_ml::JobConfig& job : config_.jobs) {
     for (const Served& each : served_) {
       const uint32_t id = each.config().id;
@@ -168,6 +184,28 @@ Result<void> Appliance::add_first_jobs() {
     install(*std::move(channels));
   }
   return {};
+}
+
+void Appliance::add_recorder() {
+  recorder_ = std::make_unique<recorder::FlightRecorder>(recorder::RecorderConfig{
+      .name = config_.record_name.empty() ? local().to_string() : config_.record_name,
+      .events = config_.record_events,
+      .labels = trio_ml::record_labels()});
+  for (uint32_t core = 0; core < config_.cores; core++) {
+    writers_.push_back(recorder_->add_writer(core));
+    TRIB_ASSERT(writers_.back() != nullptr);  // There are fewer cores than writers.
+    shards_[core]->record_to(writers_.back());
+  }
+}
+
+void Appliance::set_recording(bool on) {
+  if (recorder_ == nullptr) return;
+  const std::lock_guard lock(control_mutex_);
+  uint32_t core_index = 0;
+  engine_->inspect([&](Engine::Core&) {
+    shards_[core_index]->record_to(on ? writers_[core_index] : nullptr);
+    core_index++;
+  });
 }
 
 void Appliance::stop() {

@@ -30,6 +30,7 @@
 #include "io/devices/device_port.h"
 #include "io/local/udp_and_local_port.h"
 #include "memory/shared_memory.h"
+#include "recorder/flight_recorder.h"
 #include "server/directory.h"
 #include "server/job_control.h"
 #include "server/snapshot.h"
@@ -48,6 +49,8 @@ struct ApplianceConfig {
   io::DevicePortSpec devices = {};  ///< If not empty, these devices instead of UDP sockets.
   std::vector<trio_ml::JobConfig> jobs;
   std::optional<DirectoryConfig> directory = {};  ///< Of all jobs; not set: of none.
+  uint32_t record_events = 0;    ///< Of each core in the flight recorder; 0: there is none.
+  std::string record_name = {};  ///< Of the server, for recordings; empty: its address.
   Directory::OnChange on_plan = [](const std::string&) {};
 };
 
@@ -55,6 +58,9 @@ class Appliance : public JobControl {
  public:
   /// Opens the port, allocates the jobs' memory and starts the cores.
   static Result<std::unique_ptr<Appliance>> start(const ApplianceConfig& config);
+  /// Does the same over the caller's port, with as many queues as cores.
+  static Result<std::unique_ptr<Appliance>> start(const ApplianceConfig& config,
+                                                  std::unique_ptr<engine::Port> port);
   ~Appliance() override;
 
   /// Stops the cores after their current burst. Idempotent.
@@ -69,6 +75,7 @@ class Appliance : public JobControl {
   JobResult remove_job(uint32_t id, bool force) override;
   JobResult drain_job(uint32_t id) override;
   JobResult set_timeout(uint32_t id, Duration timeout) override;
+  JobResult set_silence(uint32_t id, trio_ml::Silence silence) override;
   JobResult evict_source(uint32_t id, uint32_t source) override;
 
   /// Returns every counter by name, as `tributary serve --json` writes it.
@@ -79,8 +86,14 @@ class Appliance : public JobControl {
   /// Calls `take` for each event that the cores have noted since the last call, core by core. One
   /// thread at a time. Takes no lock and does not wait for a core.
   void take_events(const std::function<void(const trio_ml::Event&)>& take);
+  /// Returns the drained jobs that have gone since the last call.
+  [[nodiscard]] std::vector<uint8_t> take_drained();
   /// Returns the events that the cores could not note, because nobody took the earlier ones.
   [[nodiscard]] uint64_t events_lost() const;
+  /// Returns the flight recorder; null: there is none.
+  [[nodiscard]] recorder::FlightRecorder* flight_recorder() { return recorder_.get(); }
+  /// Lets the cores record, or not. Without a recorder it has no effect.
+  void set_recording(bool on);
   [[nodiscard]] const ApplianceConfig& config() const { return config_; }
   /// Returns sentences about what slows this machine down, for people to read.
   [[nodiscard]] const std::vector<std::string>& warnings() const { return warnings_; }
@@ -111,7 +124,10 @@ class Appliance : public JobControl {
   };
   static Result<OpenedPort> open_sockets(const ApplianceConfig& config);
   static Result<OpenedPort> open_devices(const ApplianceConfig& config);
+  static Result<std::unique_ptr<Appliance>> start_on(const ApplianceConfig& config,
+                                                     OpenedPort port);
   Appliance(const ApplianceConfig& config, memory::SharedMemory memory, OpenedPort port);
+  void add_recorder();
   Result<void> add_first_jobs();
   Result<void> start_directory();
 
@@ -126,6 +142,8 @@ class Appliance : public JobControl {
   /// Takes a job from the cores, core 0 first, which tells its workers; then returns its memory.
   /// @return false if it is in use and `force` is not given: it stays.
   bool take_down(uint8_t id, bool force);
+  /// As take_down() without force, for a drained job.
+  bool take_down_drained(uint8_t id);
   /// Removes drained jobs that nobody uses. Runs in a thread of its own.
   void remove_drained(const std::stop_token& stop);
   [[nodiscard]] JobResult check_memory(const trio_ml::JobConfig& job) const;
@@ -149,6 +167,8 @@ class Appliance : public JobControl {
   std::vector<std::string> warnings_;
   uint32_t room_bytes_ = 0;     ///< Bytes that a core's socket can hold; 0 if unknown.
   std::vector<Served> served_;  ///< One per channel of each job, in the cores' order.
+  std::unique_ptr<recorder::FlightRecorder> recorder_;       ///< Null: there is none.
+  std::vector<recorder::Writer*> writers_;                   ///< Shape [cores], or empty.
   std::vector<std::unique_ptr<trio_ml::EventRing>> events_;  ///< One per core.
   std::vector<std::unique_ptr<trio_ml::Shard>> shards_;      ///< One per core.
   std::unique_ptr<Engine> engine_;
@@ -159,6 +179,8 @@ class Appliance : public JobControl {
   bool stopped_ = false;
   std::condition_variable_any drain_begun_;  ///< With control_mutex_.
   std::jthread drained_remover_;             ///< Removes drained jobs.
+  std::mutex drained_mutex_;                 ///< Taken after control_mutex_.
+  std::vector<uint8_t> drained_;  ///< With drained_mutex_: for take_drained(), at most kJobsMax.
 };
 
 /// Returns a note to append to an error about a job id: the job with several channels that uses

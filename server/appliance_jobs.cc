@@ -107,6 +107,7 @@ tl::expected<std::vector<Appliance::Prepared>, JobError> Appliance::prepare(
   job.ports = port_->udp_ports();
   job.aggregator_id = aggregator_id(local());
   job.directory = config_.directory.has_value();
+  job.reports = true;
   std::vector<Prepared> channels;
   for (uint32_t channel = 0; channel < job.channels; channel++) {
     auto prepared = prepare_channel(trio_ml::channel_of(job, channel), job.id);
@@ -209,12 +210,24 @@ JobResult Appliance::drain_job(uint32_t id) {
     for (Served* channel : *channels) channel->session->drain();
   });
   for (Served* channel : *channels) channel->draining = true;
-  if (take_down(static_cast<uint8_t>(id), /*force=*/false)) return {};
+  if (take_down_drained(static_cast<uint8_t>(id))) return {};
   if (!drained_remover_.joinable()) {
     drained_remover_ = std::jthread([this](const std::stop_token& stop) { remove_drained(stop); });
   }
   drain_begun_.notify_one();
   return {};
+}
+
+bool Appliance::take_down_drained(uint8_t id) {
+  if (!take_down(id, /*force=*/false)) return false;
+  const std::lock_guard lock(drained_mutex_);
+  if (drained_.size() < wire::kJobsMax) drained_.push_back(id);
+  return true;
+}
+
+std::vector<uint8_t> Appliance::take_drained() {
+  const std::lock_guard lock(drained_mutex_);
+  return std::exchange(drained_, {});
 }
 
 void Appliance::remove_drained(const std::stop_token& stop) {
@@ -234,7 +247,7 @@ void Appliance::remove_drained(const std::stop_token& stop) {
       if (is_used(*each.session, now)) jobs.erase(each.job);
     }
     for (const uint8_t job : jobs) {
-      if (!stopped_) take_down(job, /*force=*/false);
+      if (!stopped_) static_cast<void>(take_down_drained(job));
     }
   }
 }
@@ -258,6 +271,27 @@ JobResult Appliance::set_timeout(uint32_t id, Duration timeout) {
     for (Served* channel : *channels) {
       shard.set_timeout(channel->config().id, timeout, monotonic_now());
       if (shard.index() == 0) channel->session->set_timeout(timeout);
+    }
+  });
+  return {};
+}
+
+JobResult Appliance::set_silence(uint32_t id, trio_ml::Silence silence) {
+  const std::lock_guard lock(control_mutex_);
+  if (const auto open = check_open(); !open) return open;
+  const auto channels = channels_of(id);
+  if (!channels) return tl::unexpected(channels.error());
+  trio_ml::JobConfig changed = channels->front()->config();
+  changed.silence = silence;
+  if (const auto allowed = trio_ml::check(changed); !allowed) {
+    return refused(JobFault::kNotAllowed, allowed.error().text);
+  }
+  uint32_t core_index = 0;
+  engine_->inspect([&](Engine::Core&) {
+    trio_ml::Shard& shard = *shards_[core_index++];
+    for (Served* channel : *channels) {
+      shard.set_silence(channel->config().id, silence);
+      if (shard.index() == 0) channel->session->set_silence(silence);
     }
   });
   return {};

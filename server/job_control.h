@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// What an operator may change in a running server: add, remove and drain jobs, change a time-out,
-/// evict a source. Appliance implements it; the control API offers it.
+/// What an operator may change in a running server: add, remove and drain jobs, change a time-out or
+/// the effect of silence, evict a source. Appliance implements it; the control API offers it.
 ///
 /// Threads: Any. Calls take turns, and each returns when all cores have carried it out.
 /// Errors:  A refused call changes nothing. Its text names the job and the remedy.
@@ -50,6 +50,8 @@ class JobControl {
   virtual JobResult drain_job(uint32_t id) = 0;
   /// Changes the time-out of straggler mitigation. @param timeout 1 to 60,000 whole milliseconds.
   virtual JobResult set_timeout(uint32_t id, Duration timeout) = 0;
+  /// Changes the effect of a member that is silent, also for the running session.
+  virtual JobResult set_silence(uint32_t id, trio_ml::Silence silence) = 0;
   /// Removes a source from the job's session, or from those that wait for one, and tells it. In a
   /// job of plain packets, forgets the source's address. The source loses all its channels.
   virtual JobResult evict_source(uint32_t id, uint32_t source) = 0;

@@ -10,7 +10,7 @@
 namespace tributary::server {
 namespace {
 
-constexpr std::array<KeySpec, 25> kJobKeys{{
+constexpr std::array<KeySpec, 26> kJobKeys{{
     {.name = "id",
      .type = KeyType::kUint,
      .help = "job_id",
@@ -72,10 +72,15 @@ constexpr std::array<KeySpec, 25> kJobKeys{{
      .max = 3'600'000},
     {.name = "silent_ms",
      .type = KeyType::kDurationMs,
-     .help = "a member that sends nothing for this long is gone; others that wait for it end",
+     .help = "a member that sends nothing for this long is silent",
      .default_text = "3500",
      .min = 3500,
      .max = 86'400'000},
+    {.name = "silence",
+     .type = KeyType::kText,
+     .help = "for a silent member: wait; exclude: go on without it; end: ranks that wait for it "
+             "end; auto: end, with mitigation=on exclude",
+     .default_text = "auto"},
     {.name = "channels",
      .type = KeyType::kUint,
      .help = "most worker threads in a rank; the job takes this many ids, starting with its own",
@@ -142,6 +147,19 @@ Result<trio_ml::Clients> to_clients(const KeyValues& row) {
                              row.where(), text));
 }
 
+}  // namespace
+
+Result<trio_ml::Silence> to_silence(const std::string& text, const std::string& where) {
+  using trio_ml::Silence;
+  for (const Silence each : {Silence::kAuto, Silence::kWait, Silence::kExclude, Silence::kEnd}) {
+    if (text == to_string(each)) return each;
+  }
+  return failure(
+      fmt::format("{}: silence={} is not allowed; allowed: auto, wait, exclude, end", where, text));
+}
+
+namespace {
+
 /// Refuses keys that would have no effect.
 Result<void> check_effect(const KeyValues& row) {
   if (row.has("timeout_ms") && !row.flag("mitigation")) {
@@ -181,6 +199,9 @@ Result<trio_ml::JobConfig> to_job(const KeyValues& row) {
   job.timer_threads = static_cast<uint32_t>(row.uint("timer_threads"));
   job.permanent_after = row.duration("permanent_ms");
   job.silent_after = row.duration("silent_ms");
+  const auto silence = to_silence(row.text("silence"), row.where());
+  if (!silence) return tl::unexpected(silence.error());
+  job.silence = *silence;
   job.channels = static_cast<uint32_t>(row.uint("channels"));
   const auto clients = to_clients(row);
   if (!clients) return tl::unexpected(clients.error());

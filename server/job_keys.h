@@ -13,6 +13,10 @@ namespace tributary::server {
 /// Returns the table "job". Names follow the Trio paper's job record (Figure 17) where it has them.
 [[nodiscard]] const KeyTable& job_keys();
 
+/// Returns the effect of silence that a key's value names, or an Error that begins with `where`.
+[[nodiscard]] Result<trio_ml::Silence> to_silence(const std::string& text,
+                                                  const std::string& where);
+
 /// Returns the job that a row describes, or an Error that begins with the row's origin.
 [[nodiscard]] Result<trio_ml::JobConfig> to_job(const KeyValues& row);
 

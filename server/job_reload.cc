@@ -9,8 +9,8 @@ namespace {
 using trio_ml::JobConfig;
 
 constexpr const char* kOtherKeys =
-    "only timeout_ms of a running job can change; for other keys remove the job, and reload once "
-    "more";
+    "only timeout_ms and silence of a running job can change; for other keys remove the job, and "
+    "reload once more";
 
 bool has_job(const std::vector<JobConfig>& jobs, uint8_t id) {
   return std::ranges::any_of(jobs, [id](const JobConfig& job) { return job.id == id; });
@@ -45,17 +45,24 @@ void JobReload::bring(const JobConfig& wanted, Counts& counts) {
     counts.unchanged++;
     return;
   }
-  JobConfig with_timeout = *running;
-  with_timeout.timeout = wanted.timeout;
-  if (with_timeout != wanted) {
+  JobConfig changed = *running;
+  changed.timeout = wanted.timeout;
+  changed.silence = wanted.silence;
+  if (changed != wanted) {
     counts.refused.push_back({wanted.id, kOtherKeys});
     return;
   }
-  if (const JobResult set = control_.set_timeout(wanted.id, wanted.timeout); !set) {
+  JobResult set;
+  if (running->timeout != wanted.timeout) set = control_.set_timeout(wanted.id, wanted.timeout);
+  if (set) running->timeout = wanted.timeout;
+  if (set && running->silence != wanted.silence) {
+    set = control_.set_silence(wanted.id, wanted.silence);
+  }
+  if (!set) {
     counts.refused.push_back({wanted.id, set.error().text});
     return;
   }
-  running->timeout = wanted.timeout;
+  running->silence = wanted.silence;
   counts.changed++;
 }
 

@@ -2,10 +2,10 @@
 /// @file
 /// Brings the jobs of a running server to those of a file that has changed.
 ///
-/// Model:   Jobs that the file had and has no more are drained, new ones are added, and a changed
-///          time-out is set. A job that differs in anything else goes on as it is and is named in the
-///          log. Jobs that an operator has added by command are not of the file and stay; those that
-///          one has removed are added again if the file has them.
+/// Model:   Jobs that are gone from the file are drained, new ones are added, and a changed time-out
+///          or effect of silence is set. A job that differs in anything else stays as it is, and the
+///          log names it. Jobs that an operator has added by command do not belong to the file and
+///          stay; those that an operator has removed are added again if the file has them.
 /// Threads: One at a time.
 /// Errors:  A refused command is in the log and is tried again by the next reload.
 /// Tests:   tests/server/job_reload_test.cc
@@ -32,7 +32,7 @@ class JobReload {
   struct Counts {
     uint32_t added = 0;
     uint32_t drained = 0;
-    uint32_t changed = 0;  ///< With another time-out.
+    uint32_t changed = 0;  ///< With another time-out or effect of silence.
     uint32_t unchanged = 0;
     std::vector<Refused> refused;
   };

@@ -25,9 +25,37 @@ SourceState state_of(const trio_ml::Session& session, uint32_t session_number,
   return source.address.is_set() ? SourceState::kPlain : SourceState::kAbsent;
 }
 
+UpstreamSnapshot upstream_of(const trio_ml::Session& session, Instant now) {
+  using State = UpstreamSnapshot::State;
+  const trio_ml::UpstreamWatch& watch = session.upstream_watch();
+  UpstreamSnapshot upstream;
+  upstream.silent_for = watch.silent_for(now);
+  upstream.refusal = session.upstream_refusal(now);
+  if (watch.is_silent(now)) {
+    upstream.state = State::kSilent;
+  } else if (session.upstream_key() != 0) {
+    upstream.state = State::kJoined;
+  } else if (upstream.refusal != wire::Reason::kNone) {
+    upstream.state = State::kRefused;
+  } else if (session.waits_for_upstream(now)) {
+    upstream.state = State::kJoining;
+    wire::ControlBody pending;
+    watch.describe(pending, session.config().upstream, now);
+    upstream.waits_at = pending.group;
+    upstream.waits_for_silent = pending.reason == wire::Reason::kUpstreamSilent;
+  }
+  return upstream;
+}
+
 }  // namespace
 
-JobView::JobView(const trio_ml::JobConfig& config) : addresses(config.sources) {
+const char* to_string(UpstreamSnapshot::State state) {
+  constexpr std::array<const char*, 5> kNames{"idle", "joining", "joined", "silent", "refused"};
+  return kNames[static_cast<uint32_t>(state)];
+}
+
+JobView::JobView(const trio_ml::JobConfig& config)
+    : addresses(config.sources), reports(config.sources) {
   oldest.reserve(kOldestBlocks);
 }
 
@@ -38,6 +66,8 @@ void JobView::read(const trio_ml::Job& job, uint32_t core, Instant now) {
       trio_ml::include(joining, source);
     }
   }
+  if (core == 0 && job.config.upstream.is_set()) upstream = upstream_of(job.session, now);
+  if (core == 0) std::copy(job.reports.begin(), job.reports.end(), reports.begin());
   active = job.record.active_mask;
   blocks_total = job.record.block_total_cnt;
   memory_bytes = job.window.memory_bytes();
@@ -104,12 +134,14 @@ JobSnapshot merge(const trio_ml::Session& session, std::span<const JobView> view
     job.blocks_total += view.blocks_total;
     job.memory_bytes += view.memory_bytes;
     job.buffers_free += view.buffers_free;
+    if (view.upstream) job.upstream = view.upstream;
     job.blocks.insert(job.blocks.end(), view.oldest.begin(), view.oldest.end());
     for (uint32_t i = 0; i < job.config.sources; i++) {
       SourceSnapshot& source = job.sources[i];
       if (view.addresses[i].is_set()) source.address = view.addresses[i];
       source.waited_for &= trio_ml::contains(view.active, i);
       source.joining |= trio_ml::contains(view.joining, i);
+      if (view.reports[i].has_come()) source.report = view.reports[i];
     }
   }
   std::sort(job.blocks.begin(), job.blocks.end(), is_older);

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "apps/trio_ml/job.h"
+#include "apps/trio_ml/member_report.h"
 
 namespace tributary::server {
 
@@ -31,20 +32,41 @@ struct BlockSnapshot {
   bool waits_upstream = false;  ///< Complete here; the upper aggregator has not answered.
 };
 
+/// The state of a job's upper aggregator, as this one sees it.
+struct UpstreamSnapshot {
+  enum class State : uint8_t {
+    kIdle,     ///< Nobody asks it for a session.
+    kJoining,  ///< It has not started its session.
+    kJoined,
+    kSilent,   ///< It does not answer: see trio_ml::kUpstreamSilentAfter.
+    kRefused,  ///< It refuses this aggregator.
+  };
+  State state = State::kIdle;
+  Duration silent_for{};                       ///< For how long it owes an answer; 0: it owes none.
+  wire::Reason refusal = wire::Reason::kNone;  ///< Why it refuses.
+  /// While joining: the aggregator that keeps the session from starting, this upper one or one above
+  /// it, and whether that one is silent.
+  Endpoint waits_at{};
+  bool waits_for_silent = false;
+};
+[[nodiscard]] const char* to_string(UpstreamSnapshot::State state);
+
 /// The part of a job's state that one core owns.
 class JobView {
  public:
   explicit JobView(const trio_ml::JobConfig& config);
 
   /// Copies everything but the blocks.
-  /// @param core Only core 0 knows which sources wait for a session.
+  /// @param core Only core 0 knows which sources wait for a session, and the upper aggregator.
   void read(const trio_ml::Job& job, uint32_t core, Instant now);
   /// Copies the blocks in progress of up to kPlacesPerVisit places. @return whether places are left.
   bool read_blocks(trio_ml::Job& job);
 
-  std::vector<Endpoint> addresses;  ///< Shape [sources].
-  wire::SourceMask active{};        ///< Sources that new blocks wait for.
-  wire::SourceMask joining{};       ///< Sources that wait for a session.
+  std::vector<Endpoint> addresses;             ///< Shape [sources].
+  std::vector<trio_ml::MemberReport> reports;  ///< Shape [sources]; of core 0.
+  wire::SourceMask active{};                   ///< Sources that new blocks wait for.
+  wire::SourceMask joining{};                  ///< Sources that wait for a session.
+  std::optional<UpstreamSnapshot> upstream{};  ///< Of core 0, if there is an upper aggregator.
   uint64_t blocks_in_progress = 0;
   uint64_t blocks_total = 0;
   uint64_t memory_bytes = 0;
@@ -73,7 +95,8 @@ struct SourceSnapshot {
   bool joining = false;    ///< It, or its successor, waits for a session.
   Endpoint address{};      ///< Not set: unknown.
   std::optional<Duration>
-      silent_for{};               ///< Of members only; at most trio_ml::kHeardEvery too long.
+      silent_for{};  ///< Of members only; at most trio_ml::kHeardEvery too long.
+  std::optional<trio_ml::MemberReport> report{};  ///< What it says of itself.
   std::vector<uint32_t> ranks{};  ///< Its rank, or all ranks below a lower aggregator.
 };
 
@@ -85,6 +108,7 @@ struct JobSnapshot {
   uint64_t blocks_total = 0;
   uint64_t memory_bytes = 0;
   uint64_t buffers_free = 0;
+  std::optional<UpstreamSnapshot> upstream{};  ///< Not set: there is no upper aggregator.
   std::vector<SourceSnapshot> sources;
   std::vector<BlockSnapshot> blocks;  ///< The oldest, by the time of their last contribution.
 };

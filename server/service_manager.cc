@@ -12,7 +12,8 @@
 #include <charconv>
 #include <cstddef>
 #include <cstdlib>
-#include <cstring>
+
+#include "base/errno_text.h"
 
 namespace tributary::server {
 namespace {
@@ -74,7 +75,7 @@ Result<ServiceManager> ServiceManager::from_environment() {
   manager.socket_ = io::FileDescriptor(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   if (!manager.is_present() || setsockopt(manager.socket_.get(), SOL_SOCKET, SO_SNDTIMEO,
                                           &kSendWithin, sizeof(kSendWithin)) != 0) {
-    return failure(fmt::format("no socket for NOTIFY_SOCKET: {}", std::strerror(errno)));
+    return failure(fmt::format("no socket for NOTIFY_SOCKET: {}", errno_text(errno)));
   }
   return manager;
 }
@@ -102,8 +103,8 @@ Result<void> ServiceManager::send(const std::string& message) {
              reinterpret_cast<const sockaddr*>(&address_), address_bytes_) >= 0) {
     return {};
   }
-  return failure(fmt::format("the service manager at NOTIFY_SOCKET took no message: {}",
-                             std::strerror(errno)));
+  return failure(
+      fmt::format("the service manager at NOTIFY_SOCKET took no message: {}", errno_text(errno)));
 }
 
 }  // namespace tributary::server

@@ -38,13 +38,22 @@ for machine in live model; do
 done
 cmp "$work/in.pcap" "$work/live.pcap"  # The program forwards every packet.
 cmp "$work/live.pcap" "$work/model.pcap"
-python3 - "$work/live.json" "$work/model.json" <<'EOF'
+for machine in live model; do
+  "$work/build/limiter" --in "$work/in.pcap" --out "$work/limited-$machine.pcap" --rate-kbps 50 \
+    --period-ms 10 --on "$machine" --json "$work/limited-$machine.json" >"$work/limited.log"
+done
+cmp "$work/limited-live.pcap" "$work/limited-model.pcap"
+python3 - "$work"/{live,model,limited-live,limited-model}.json <<'EOF'
 import json
 import sys
 
-live, model = (json.load(open(path)) for path in sys.argv[1:])
+live, model, limited_live, limited_model = (json.load(open(path)) for path in sys.argv[1:])
 assert live["on"] == "live" and model["on"] == "model", (live["on"], model["on"])
 assert live["sources"] == model["sources"], "the machines count differently"
 assert sum(live["sources"].values()) + live["refused"] == live["packets"] == 20000, live
+for limited in limited_live, limited_model:
+    dropped = sum(source["dropped"] for source in limited["limited"].values())
+    assert 0 < dropped == limited["dropped"], limited
+    assert any(source["periods"] for source in limited["limited"].values()), limited
 print(f'{live["packets"]} packets of {len(live["sources"])} sources: both machines agree')
 EOF

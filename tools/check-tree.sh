@@ -11,6 +11,7 @@ set -euo pipefail
 # refused, so this table is the direction of the dependencies. ANY stands for every folder.
 allowed="
 base
+recorder   base
 plan       base
 auth       base
 wire       base auth
@@ -22,12 +23,12 @@ io         base wire engine/port.h engine/packet.h
 net        base wire
 traffic    base wire io
 tofino     base wire
-apps       base auth wire microcode memory timers engine/packet.h engine/live/live_core.h
-host       base plan auth wire microcode engine/port.h engine/packet.h io
-server     base plan auth wire microcode memory engine io apps
+apps       base recorder auth wire microcode memory timers engine/packet.h engine/live/live_core.h
+host       base recorder plan auth wire microcode engine/port.h engine/packet.h io
+server     base recorder plan auth wire microcode memory engine io apps
 programs   base wire microcode memory timers engine io apps server traffic
-lab        base plan auth wire microcode memory timers engine io net traffic tofino apps host programs
-bench      base plan auth wire microcode memory timers engine io net tofino apps host lab
+lab        base recorder plan auth wire microcode memory timers engine io net traffic tofino apps host programs
+bench      base recorder plan auth wire microcode memory timers engine io net tofino apps host lab
 cli        ANY
 examples   ANY
 tests      ANY

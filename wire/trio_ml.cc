@@ -27,9 +27,10 @@ constexpr uint32_t kBodyTimeout = 12;
 constexpr uint32_t kBodyValue = 16;
 constexpr uint32_t kBodyKey = 20;
 constexpr uint32_t kBodyGroupPort = 28;
-constexpr uint32_t kBodyUpstream = 30;  // Two bits.
+constexpr uint32_t kBodyUpstream = 30;  // Three bits.
 constexpr uint8_t kUpstreamBit = 1 << 0;
 constexpr uint8_t kAsynchronousBit = 1 << 1;
+constexpr uint8_t kReportsBit = 1 << 2;
 constexpr uint32_t kBodyChannels = 31;  // Low bits; the port bits from kPortBitsShift on.
 constexpr uint32_t kPortBitsShift = 5;
 static_assert(kChannelsMax < 1U << kPortBitsShift);
@@ -45,6 +46,15 @@ static_assert(kBodyGroup + 16 == kControlBodyBytes);
 constexpr uint32_t kBodyGivenFormat = kBodyGroup;
 constexpr uint32_t kBodyGivenElements = kBodyGroup + 4;
 constexpr uint32_t kBodyGivenScale = kBodyGroup + 8;
+// In a kReport.
+constexpr uint32_t kReportWaited = 4;
+constexpr uint32_t kReportBlocks = 8;
+constexpr uint32_t kReportDegraded = 16;
+constexpr uint32_t kReportRetransmitted = 24;
+constexpr uint32_t kReportWaitsFor = kBodyMask;
+constexpr uint32_t kReportBytes = 64;
+constexpr uint32_t kReportProbes = 72;
+static_assert(kReportProbes + 8 == kControlBodyBytes);
 // With kFlagRun in a kHave, in place of the group's address and of the fields from the window on.
 constexpr uint32_t kBodyPresent = kBodyGroup;
 constexpr uint32_t kBodyComplete = kBodyWindow;
@@ -112,7 +122,28 @@ bool is_possible(MessageType type, const ControlBody& body) {
          static_cast<uint8_t>(body.given.format) <= kElementFormatLast;
 }
 
+void decode_report(const std::byte* from, WorkerReport& report) {
+  report.waited_ms = load_be<uint32_t>(from + kReportWaited);
+  report.blocks = load_be<uint64_t>(from + kReportBlocks);
+  report.degraded = load_be<uint64_t>(from + kReportDegraded);
+  report.retransmitted = load_be<uint64_t>(from + kReportRetransmitted);
+  load_mask(from + kReportWaitsFor, report.waits_for);
+  report.bytes = load_be<uint64_t>(from + kReportBytes);
+  report.probes = load_be<uint64_t>(from + kReportProbes);
+}
+
+void encode_report(const WorkerReport& report, std::byte* to) {
+  store_be<uint32_t>(to + kReportWaited, report.waited_ms);
+  store_be<uint64_t>(to + kReportBlocks, report.blocks);
+  store_be<uint64_t>(to + kReportDegraded, report.degraded);
+  store_be<uint64_t>(to + kReportRetransmitted, report.retransmitted);
+  store_mask(report.waits_for, to + kReportWaitsFor);
+  store_be<uint64_t>(to + kReportBytes, report.bytes);
+  store_be<uint64_t>(to + kReportProbes, report.probes);
+}
+
 void decode_body(const std::byte* from, const ExtensionFields& extension, ControlBody& body) {
+  if (extension.type == MessageType::kReport) return decode_report(from, body.report);
   body.reason = static_cast<Reason>(byte_at(from, 0));
   body.source = byte_at(from, kBodySource);
   body.sources = load_be<uint16_t>(from + kBodySources);
@@ -124,6 +155,7 @@ void decode_body(const std::byte* from, const ExtensionFields& extension, Contro
   body.group.port = load_be<uint16_t>(from + kBodyGroupPort);
   body.upstream = (byte_at(from, kBodyUpstream) & kUpstreamBit) != 0;
   body.asynchronous = (byte_at(from, kBodyUpstream) & kAsynchronousBit) != 0;
+  body.reports = (byte_at(from, kBodyUpstream) & kReportsBit) != 0;
   body.channels = byte_at(from, kBodyChannels) & ((1U << kPortBitsShift) - 1);
   body.port_bits = static_cast<uint8_t>(byte_at(from, kBodyChannels) >> kPortBitsShift);
   if (extension.type == MessageType::kWelcome) {
@@ -157,6 +189,7 @@ void decode_body(const std::byte* from, const ExtensionFields& extension, Contro
 
 void encode_body(const ControlBody& body, const ExtensionFields& extension, std::byte* to) {
   std::memset(to, 0, kControlBodyBytes);
+  if (extension.type == MessageType::kReport) return encode_report(body.report, to);
   to[0] = static_cast<std::byte>(body.reason);
   to[kBodySource] = static_cast<std::byte>(body.source);
   store_be<uint16_t>(to + kBodySources, body.sources);
@@ -167,7 +200,8 @@ void encode_body(const ControlBody& body, const ExtensionFields& extension, std:
   store_be<uint64_t>(to + kBodyKey, body.key);
   store_be<uint16_t>(to + kBodyGroupPort, body.group.port);
   to[kBodyUpstream] = static_cast<std::byte>((body.upstream ? kUpstreamBit : 0) |
-                                             (body.asynchronous ? kAsynchronousBit : 0));
+                                             (body.asynchronous ? kAsynchronousBit : 0) |
+                                             (body.reports ? kReportsBit : 0));
   to[kBodyChannels] = static_cast<std::byte>(body.channels | body.port_bits << kPortBitsShift);
   if (extension.type == MessageType::kWelcome) {
     store_be<uint64_t>(to + kBodyResultKey, body.result_key);
@@ -274,7 +308,8 @@ const char* to_string(Reason reason) {
                                                             "too_few_gradients",
                                                             "not_parameters",
                                                             "job_removed",
-                                                            "evicted"};
+                                                            "evicted",
+                                                            "upstream_silent"};
   const auto index = static_cast<uint32_t>(reason);
   return index < kNames.size() ? kNames[index] : "unknown";
 }

@@ -80,14 +80,15 @@ enum class MessageType : uint8_t {
   kKeepAlive = 10,
   kCookie = 11,  ///< Reply to a join: the source must repeat it with this cookie.
   kReset = 12,   ///< Reply: the key belongs to no member of a session that runs.
+  kReport = 13,  ///< A worker's own counts, for people. Also shows that it is alive.
 };
-inline constexpr uint8_t kMessageTypeLast = 12;
+inline constexpr uint8_t kMessageTypeLast = 13;
 [[nodiscard]] constexpr bool is_control(MessageType type) { return type >= MessageType::kProbe; }
 /// Returns whether control messages of this type carry a body.
 [[nodiscard]] constexpr bool has_body(MessageType type) {
   // The range includes kJoin.
   return (type >= MessageType::kHave && type <= MessageType::kNotice) ||
-         type == MessageType::kCookie;
+         type == MessageType::kCookie || type == MessageType::kReport;
 }
 /// Returns whether this is a reply to a join, which carries the join's nonce as its key.
 [[nodiscard]] constexpr bool is_join_reply(MessageType type) {
@@ -157,8 +158,18 @@ enum class Reason : uint8_t {
   kNotParameters = 27,
   kJobRemoved = 28,  ///< Notice, refusal: an operator removes the job, or lets it end.
   kEvicted = 29,     ///< Notice, refusal: an operator has removed this source.
+  /// Pending, notice down a tree; group: an upper aggregator that does not answer the one below it;
+  /// timeout: for how long.
+  kUpstreamSilent = 30,
 };
-inline constexpr uint8_t kReasonLast = 29;
+inline constexpr uint8_t kReasonLast = 30;
+/// Tells whether a kRefusal or kNotice with this reason is about an aggregator: its sender or, if
+/// ControlBody::group is set, the one that it names.
+[[nodiscard]] constexpr bool names_aggregator(MessageType type, Reason reason) {
+  if (type == MessageType::kRefusal) return reason != Reason::kOtherList;
+  return reason == Reason::kSessionLost || reason == Reason::kServerStopped ||
+         reason == Reason::kJobRemoved || reason == Reason::kEvicted;
+}
 /// Returns the reason's name, as in "unknown_job".
 [[nodiscard]] const char* to_string(Reason reason);
 
@@ -244,13 +255,28 @@ struct ExtensionFields {
   uint64_t key = 0;
 };
 
+/// A worker's counts since its session began, in a kReport. Nothing depends on them.
+struct WorkerReport {
+  uint64_t blocks = 0;         ///< Results.
+  uint64_t degraded = 0;       ///< Of them without some rank, or imprecise.
+  uint64_t retransmitted = 0;  ///< Contributions sent again.
+  uint64_t probes = 0;
+  uint64_t bytes = 0;      ///< Of tensors, in these results.
+  uint32_t waited_ms = 0;  ///< How long its oldest block has waited, from a second on; else 0.
+  SourceMask waits_for{};  ///< The ranks that this block lacks, as far as the worker knows.
+
+  bool operator==(const WorkerReport&) const = default;
+};
+
 struct ControlBody {
   Reason reason = Reason::kNone;
   uint8_t source = 0;  ///< kJoin: the entry of the directory's list that the worker asks for.
   uint16_t sources = 0;
   uint32_t window = 0;
   uint32_t gradients_max = 0;
-  uint32_t timeout_us = 0;  ///< Straggler timeout; 0: mitigation is off. Absent in a kJoin.
+  /// Straggler timeout; 0: mitigation is off. Absent in a kJoin. With kUpstreamSilent the time of
+  /// silence.
+  uint32_t timeout_us = 0;
   /// Most gradients of a packet with kBlockExponent16; 0: none. kWelcome: that the job takes. kJoin
   /// of an aggregator: that it and the aggregators below it take.
   uint32_t narrow_max = 0;
@@ -260,19 +286,23 @@ struct ControlBody {
   uint64_t salt_high = 0;   ///< kWelcome of a sealed session: makes its MAC keys.
   uint64_t salt_low = 0;
   bool upstream = false;      ///< kHave: complete here, waiting for the upper aggregator.
+  bool reports = false;       ///< kWelcome: the aggregator takes kReport.
   bool asynchronous = false;  ///< kJoin: the worker pushes changes of parameters.
   uint8_t channels = 0;  ///< Sessions of a rank at once, in consecutive jobs; below 32. 0: one.
   /// kWelcome: the aggregator has 2^port_bits UDP ports, up to kServerPortsMax; see owner_of().
   uint8_t port_bits = 0;
   SourceMask mask{};  ///< Join: ranks below an aggregator. Notice: the ranks that it concerns.
-  Endpoint group;     ///< Multicast group of results; not set: unicast.
+  /// Multicast group of results; not set: unicast. In a kPending, a kRefusal and a kNotice the
+  /// aggregator that the reason is about, if that is not the sender; see names_aggregator().
+  Endpoint group{};
   /// kJoin only, in place of `group`: the digest of the worker's list of aggregators; 0: none.
   uint64_t list_digest = 0;
-  TensorTerms given;  ///< kMismatch only, in place of `group`: the differing terms.
+  TensorTerms given{};  ///< kMismatch only, in place of `group`: the differing terms.
   /// kHave with kFlagRun, in place of `group`: the blocks of the run that need no contribution of
   /// the asking source.
   RunMask present{};
-  /// Likewise, in place of `nonce` to `timeout_us`: the blocks of the run whose result is kept.
+  WorkerReport report{};  ///< kReport only, and instead of everything else.
+  /// kHave with kFlagRun, in place of `nonce` to `timeout_us`: blocks of the run whose result is kept.
   RunMask complete{};
 };
 

@@ -27,17 +27,15 @@ class App {
   static void begin_burst() {}
   /// Reads the packets that process() will run next, and prefetches their records.
   void prefetch(std::span<const engine::Packet> burst) {
-    state_.notes().clear();
-    for (const engine::Packet& packet : burst) {
-      GuardNote& note = state_.notes().add(packet.data);
+    const auto read = [](const engine::Packet& packet, GuardNote& note) {
       apps::FlowPacket flow;
       const apps::FlowFit fit = apps::read_flow(packet.bytes(), packet.is_frame(), flow);
       note.fit = take_facts(flow, fit, note.facts);
-      if (note.fit == apps::FlowFit::kFits) state_.prefetch_index(note);
-    }
-    for (const GuardNote& note : state_.notes().all()) {
-      if (note.fit == apps::FlowFit::kFits) state_.prefetch_record(note);
-    }
+      return note.fit == apps::FlowFit::kFits;
+    };
+    apps::prefetch_burst(
+        state_.notes(), burst, read, [this](GuardNote& note) { state_.prefetch_index(note); },
+        [this](const GuardNote& note) { state_.prefetch_record(note); });
   }
   /// Runs the packet's thread, which forwards or drops it.
   template <microcode::Machine M>

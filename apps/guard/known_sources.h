@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <utility>
 
 #include "apps/guard/packet_facts.h"
 #include "base/assert.h"
@@ -64,9 +65,12 @@ class KnownSources {
     return {&words_[hash & (words_.size() - 1)], bits};
   }
 
+  [[nodiscard]] static bool is_known(const Place& place) {
+    return (place.word->settled & place.bits) == place.bits;
+  }
   /// Returns whether the pair is known, and if so marks it in the fresh generation, too.
   static bool look(const Place& place) {
-    const bool known = (place.word->settled & place.bits) == place.bits;
+    const bool known = is_known(place);
     if (known) place.word->fresh |= place.bits;
     return known;
   }
@@ -130,9 +134,16 @@ class Handshakes {
   }
   /// Looks for a recent SYN of the segment's connection, and removes it.
   Completion complete(const Place& place, Instant now) const {
-    const uint64_t word = *place.word;
-    if (word >> 32 != place.tag) return {};
-    *place.word = 0;
+    if (!is_of(place, *place.word)) return {};
+    return completion_of(place, std::exchange(*place.word, 0), now);
+  }
+  /// Tells whether a word has a SYN of the place's connection.
+  [[nodiscard]] static bool is_of(const Place& place, uint64_t word) {
+    return word >> 32 == place.tag;
+  }
+  /// Returns the result of complete() for a word that has been taken from the place.
+  [[nodiscard]] Completion completion_of(const Place& place, uint64_t word, Instant now) const {
+    if (!is_of(place, word)) return {};
     const uint32_t age = stamp_of(now) - (static_cast<uint32_t>(word) & ~1U);
     return {.done = age <= longest_, .counted = (word & 1) != 0};
   }

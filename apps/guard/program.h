@@ -33,8 +33,6 @@ inline constexpr microcode::Instruction kJudgeRecords{"judge_records",
 
 /// Records that one scan transaction visits. Source: Trio paper §5, one word of REF flags.
 inline constexpr uint32_t kRecordsPerScan = 64;
-/// Bytes that a transaction on a record reads and writes, for the modelled machine's prices.
-inline constexpr uint32_t kRecordBytes = 64;
 
 /// Ends a packet that the guard cannot judge.
 template <microcode::Machine M>
@@ -70,12 +68,18 @@ void end_misfit(M& m, GuardState& state, apps::FlowFit fit) {
          outcome == Outcome::kDroppedDestination;
 }
 
-/// Tells whether a TCP segment completes a handshake.
+/// Tells whether a TCP segment completes a handshake. Reads the word first, because a segment of
+/// another connection must not take it. A SYN that replaces the word in between is lost; then its
+/// source becomes known later.
 template <microcode::Machine M>
-auto complete_handshake(M& m, GuardState& state, const PacketFacts& facts, Instant at) {
+microcode::Subroutine<Handshakes::Completion, M> complete_handshake(M& m, GuardState& state,
+                                                                    const PacketFacts& facts,
+                                                                    Instant at) {
   const Handshakes::Place place = state.handshakes().place_of(facts);
-  return m.issue(microcode::Xtxn{microcode::XtxnKind::kFetchAndOp, place.word, sizeof(uint64_t)},
-                 [&state, place, at] { return state.handshakes().complete(place, at); });
+  const uint64_t word = co_await memory::xtxn_read(m, *place.word);
+  if (!Handshakes::is_of(place, word)) co_return Handshakes::Completion{};
+  const uint64_t taken = co_await memory::xtxn_fetch_and_clear(m, *place.word, ~uint64_t{0});
+  co_return state.handshakes().completion_of(place, taken, at);
 }
 
 /// Tells whether the source is known for the destination, or becomes known by this packet.
@@ -84,6 +88,13 @@ struct SourceStanding {
   Handshakes::Completion handshake = {};
 };
 
+/// Marks a pair in the fresh generation.
+template <microcode::Machine M>
+void mark_fresh(M& m, const KnownSources::Place& place) {
+  m.post(microcode::Xtxn{microcode::XtxnKind::kFetchAndOr, &place.word->fresh, sizeof(uint64_t)},
+         [place] { KnownSources::mark_fresh(place); });
+}
+
 template <microcode::Machine M>
 microcode::Subroutine<SourceStanding, M> look_up_source(M& m, GuardState& state,
                                                         const PacketFacts& facts, Instant at) {
@@ -91,17 +102,38 @@ microcode::Subroutine<SourceStanding, M> look_up_source(M& m, GuardState& state,
   using microcode::XtxnKind;
   m.instruction(kLookUpSource);
   const KnownSources::Place place = state.known().place_of(facts.source, facts.destination);
-  const bool known =
-      co_await m.issue(Xtxn{XtxnKind::kFetchAndOp, place.word, sizeof(KnownSources::Word)},
-                       [place] { return KnownSources::look(place); });
+  const bool known = co_await m.issue(Xtxn{XtxnKind::kRead, place.word, sizeof(KnownSources::Word)},
+                                      [place] { return KnownSources::is_known(place); });
+  if (known) mark_fresh(m, place);
   if (known || facts.kind != PacketKind::kTcp) co_return SourceStanding{.known = known};
-  const Handshakes::Completion handshake = co_await complete_handshake(m, state, facts, at);
+  Handshakes::Completion handshake;
+  if constexpr (M::kSuspends) {
+    handshake = co_await complete_handshake(m, state, facts, at);
+  } else {
+    handshake = state.handshakes().complete(state.handshakes().place_of(facts), at);
+  }
   if (handshake.done) {
-    m.post(Xtxn{XtxnKind::kFetchAndOp, place.word, sizeof(KnownSources::Word)},
+    m.post(Xtxn{XtxnKind::kFetchAndOr, place.word, sizeof(KnownSources::Word)},
            [place] { KnownSources::mark_settled(place); });
     apps::count(m, state, Outcome::kSourceKnown);
   }
   co_return SourceStanding{.known = handshake.done, .handshake = handshake};
+}
+
+/// Return the request of a look-up in the record of a packet's destination, and in the record of the
+/// SYNs of its source or network. A machine that suspends no thread has no price for it, so the hash
+/// is left out.
+template <microcode::Machine M>
+[[nodiscard]] microcode::Xtxn look_up_destination(const GuardState& state,
+                                                  const PacketFacts& facts) {
+  if constexpr (!M::kSuspends) return {microcode::XtxnKind::kHashLookup, nullptr, 0};
+  return state.destination_request(microcode::XtxnKind::kHashLookup, facts);
+}
+template <microcode::Machine M>
+[[nodiscard]] microcode::Xtxn look_up_suspect(const GuardState& state, Level level,
+                                              const PacketFacts& facts) {
+  if constexpr (!M::kSuspends) return {microcode::XtxnKind::kHashLookup, nullptr, 0};
+  return state.suspect_request(microcode::XtxnKind::kHashLookup, level, PacketKind::kTcpSyn, facts);
 }
 
 /// Takes back the SYN of a completed handshake from all flows that counted it, at a destination
@@ -109,18 +141,41 @@ microcode::Subroutine<SourceStanding, M> look_up_source(M& m, GuardState& state,
 template <microcode::Machine M>
 microcode::Subroutine<bool, M> explain_syn(M& m, GuardState& state, const PacketFacts& facts,
                                            SourceStanding source, Instant at) {
-  using microcode::Xtxn;
-  using microcode::XtxnKind;
   Handshakes::Completion handshake = source.handshake;
-  if (!handshake.done) handshake = co_await complete_handshake(m, state, facts, at);
+  if constexpr (M::kSuspends) {
+    if (!handshake.done) handshake = co_await complete_handshake(m, state, facts, at);
+  } else if (!handshake.done) {
+    handshake = state.handshakes().complete(state.handshakes().place_of(facts), at);
+  }
   if (!handshake.done) co_return false;
-  m.post(Xtxn{XtxnKind::kHashLookup, state.suspects(), kRecordBytes},
-         [&state, facts] { state.explain_at_suspects(facts); });
+  for (const Level level : kSuspectLevels) {
+    m.post(look_up_suspect<M>(state, level, facts),
+           [&state, facts, level] { state.explain_at_suspect(level, facts); });
+  }
   if (handshake.counted) {
-    m.post(Xtxn{XtxnKind::kHashLookup, state.destinations(), kRecordBytes},
+    m.post(look_up_destination<M>(state, facts),
            [&state, facts] { state.explain_at_destination(facts); });
   }
   co_return true;
+}
+
+/// Finds or makes the record of a packet's source or network, and counts and polices the packet in
+/// it. A timer may erase the record in between; the second service then makes it again.
+/// @param violated Make the record if there is none.
+template <microcode::Machine M>
+microcode::Subroutine<SuspectVerdict, M> track_suspect(M& m, GuardState& state,
+                                                       const PacketFacts& facts, Level level,
+                                                       bool violated, Instant at) {
+  using microcode::XtxnKind;
+  const XtxnKind kind = violated ? XtxnKind::kHashInsert : XtxnKind::kHashLookup;
+  const FoundFlow found = co_await m.issue(state.suspect_request(kind, level, facts.kind, facts),
+                                           [&state, &facts, level, violated, at] {
+                                             return state.find_suspect(level, facts, violated, at);
+                                           });
+  if (found.policer == nullptr) co_return SuspectVerdict{.tracked = !found.store_full};
+  co_return co_await m.issue(
+      microcode::Xtxn{XtxnKind::kPolice, found.policer, memory::kPolicerBytes},
+      [&state, &facts, level, violated, at] { return state.track(level, facts, violated, at); });
 }
 
 /// Asks the records of the packet's source and, unless the source is known, of its network.
@@ -133,16 +188,19 @@ microcode::Subroutine<Outcome, M> ask_suspects(M& m, GuardState& state, const Pa
   for (const Level level : kSuspectLevels) {
     if (level == Level::kNetwork && known) break;
     m.instruction(kTrackSuspect);
-    const SuspectVerdict verdict = co_await m.issue(
-        microcode::Xtxn{microcode::XtxnKind::kHashInsert, state.suspects(), kRecordBytes},
-        [&state, &facts, level, violated, at] { return state.track(level, facts, violated, at); });
+    SuspectVerdict verdict;
+    if constexpr (M::kSuspends) {
+      verdict = co_await track_suspect(m, state, facts, level, violated, at);
+    } else {
+      verdict = state.track(level, facts, violated, at);
+    }
     if (!verdict.tracked) apps::count(m, state, Outcome::kSuspectUntracked);
     if (verdict.treatment != Treatment::kPass) {
       co_return outcome_of(verdict.treatment, level, state.config().dry_run);
     }
   }
   if (violated && !known) {
-    m.post(microcode::Xtxn{microcode::XtxnKind::kHashLookup, state.destinations(), kRecordBytes},
+    m.post(look_up_destination<M>(state, facts),
            [&state, facts] { state.count_unexplained(facts); });
   }
   co_return Outcome::kForwarded;
@@ -160,8 +218,7 @@ void learn(M& m, GuardState& state, const PacketFacts& facts, bool known, bool c
            [handshake, known, at] { Handshakes::open(handshake, !known, at); });
   } else if (!known && calm) {
     const KnownSources::Place place = state.known().place_of(facts.source, facts.destination);
-    m.post(Xtxn{XtxnKind::kFetchAndOp, place.word, sizeof(KnownSources::Word)},
-           [place] { KnownSources::mark_fresh(place); });
+    mark_fresh(m, place);
   }
 }
 
@@ -212,20 +269,33 @@ void end_packet(M& m, GuardState& state, const PacketFacts& facts, bool known,
   m.forward();
 }
 
+/// Finds or makes the record of the packet's destination, and meters the packet there. A timer may
+/// erase the record in between; the second service then makes it again.
+template <microcode::Machine M>
+microcode::Subroutine<DestinationVerdict, M> meter_destination(M& m, GuardState& state,
+                                                               const PacketFacts& facts, bool known,
+                                                               Instant at) {
+  using microcode::XtxnKind;
+  m.instruction(kMeterDestination);
+  const FoundFlow found =
+      co_await m.issue(state.destination_request(XtxnKind::kHashInsert, facts),
+                       [&state, &facts, at] { return state.find_destination(facts, at); });
+  if (found.policer == nullptr) co_return DestinationVerdict{.tracked = false};
+  co_return co_await m.issue(
+      microcode::Xtxn{XtxnKind::kPolice, found.policer, memory::kPolicerBytes},
+      [&state, &facts, known, at] { return state.meter(facts, known, at); });
+}
+
 /// Runs the thread for one packet.
 template <microcode::Machine M>
 microcode::Thread guard_packet(M& m, GuardState& state) {
-  using microcode::Xtxn;
-  using microcode::XtxnKind;
   PacketFacts facts;
   const apps::FlowFit fit = read_packet(m, facts);
   if (end_unjudged(m, state, facts, fit)) co_return;
   const Instant at = m.arrived_at();
   const SourceStanding source = co_await look_up_source(m, state, facts, at);
-  m.instruction(kMeterDestination);
-  const DestinationVerdict destination = co_await m.issue(
-      Xtxn{XtxnKind::kPolice, state.destinations(), kRecordBytes},
-      [&state, &facts, source, at] { return state.meter(facts, source.known, at); });
+  const DestinationVerdict destination =
+      co_await meter_destination(m, state, facts, source.known, at);
   count_verdict(m, state, destination);
   if (explains_syn(facts, source.known, destination)) {
     co_await explain_syn(m, state, facts, source, at);
@@ -286,7 +356,7 @@ microcode::Thread judge_destinations(M& m, GuardState& state, timers::TimerSlice
     m.instruction(kJudgeRecords);
     const uint32_t end = std::min(begin + kRecordsPerScan, slice.end);
     const ScanEvents events = co_await m.issue(
-        microcode::Xtxn{microcode::XtxnKind::kHashScan, state.destinations(), kRecordBytes},
+        state.destination_scan(begin),
         [&state, begin, end, now] { return state.judge_destinations(begin, end, now); });
     count_events(m, state, events);
   }
@@ -299,7 +369,7 @@ microcode::Thread judge_suspects(M& m, GuardState& state, timers::TimerSlice sli
     m.instruction(kJudgeRecords);
     const uint32_t end = std::min(begin + kRecordsPerScan, slice.end);
     const ScanEvents events = co_await m.issue(
-        microcode::Xtxn{microcode::XtxnKind::kHashScan, state.suspects(), kRecordBytes},
+        state.suspect_scan(begin),
         [&state, begin, end, now] { return state.judge_suspects(begin, end, now); });
     count_events(m, state, events);
   }
@@ -311,12 +381,13 @@ microcode::Thread rotate_known(M& m, GuardState& state, timers::TimerSlice slice
   for (uint32_t begin = slice.begin; begin < slice.end; begin += kRecordsPerScan) {
     m.instruction(kJudgeRecords);
     const uint32_t end = std::min(begin + kRecordsPerScan, slice.end);
-    co_await m.issue(microcode::Xtxn{microcode::XtxnKind::kHashScan, state.known().words() + begin,
-                                     kRecordBytes},
-                     [&state, begin, end] {
-                       state.rotate_known(begin, end);
-                       return true;
-                     });
+    co_await m.issue(
+        microcode::Xtxn{microcode::XtxnKind::kFetchAndSwap, state.known().words() + begin,
+                        (end - begin) * static_cast<uint32_t>(sizeof(KnownSources::Word))},
+        [&state, begin, end] {
+          state.rotate_known(begin, end);
+          return true;
+        });
   }
 }
 

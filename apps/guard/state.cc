@@ -77,6 +77,14 @@ uint64_t AddressHash::operator()(const Address& address, uint64_t seed) const {
   return seeded_hash(address, seed);
 }
 
+uint64_t GuardState::dram_bytes(const GuardConfig& config) {
+  constexpr uint64_t kAlignmentBytes = 64 * 16;  // More allocations than create() makes.
+  return Destinations::place_bytes(config.destinations_max) +
+         Suspects::place_bytes(config.suspects_max) +
+         (uint64_t{1} << config.known_bits_log2) / 64 * sizeof(KnownSources::Word) +
+         (uint64_t{1} << config.handshakes_log2) * sizeof(uint64_t) + kAlignmentBytes;
+}
+
 Result<std::unique_ptr<GuardState>> GuardState::create(memory::SharedMemory& memory,
                                                        const GuardConfig& config, Instant start) {
   if (const auto checked = check(config); !checked) return tl::unexpected(checked.error());
@@ -88,6 +96,11 @@ Result<std::unique_ptr<GuardState>> GuardState::create(memory::SharedMemory& mem
   const auto handshakes =
       take<uint64_t>(memory, Range::kDram, uint64_t{1} << config.handshakes_log2);
   if (!handshakes) return tl::unexpected(handshakes.error());
+
+  const auto destination_place = Destinations::place_in(memory, config.destinations_max);
+  if (!destination_place) return tl::unexpected(destination_place.error());
+  const auto suspect_place = Suspects::place_in(memory, config.suspects_max);
+  if (!suspect_place) return tl::unexpected(suspect_place.error());
 
   using timers::PeriodicTimers;
   const auto periodic = [&](uint32_t threads, Duration period, uint64_t records) {
@@ -105,6 +118,8 @@ Result<std::unique_ptr<GuardState>> GuardState::create(memory::SharedMemory& mem
   return std::unique_ptr<GuardState>(new GuardState(config, {.counters = counters->data(),
                                                              .known = *known,
                                                              .handshakes = *handshakes,
+                                                             .destinations = *destination_place,
+                                                             .suspects = *suspect_place,
                                                              .destination_timers = *destinations,
                                                              .suspect_timers = *suspects,
                                                              .known_timers = *rotation}));
@@ -115,8 +130,12 @@ GuardState::GuardState(const GuardConfig& config, const Parts& parts)
       counters_(*parts.counters),
       known_(parts.known, config.hash_seed),
       handshakes_(parts.handshakes, config.handshake_time, config.hash_seed),
-      destinations_({.capacity = config.destinations_max, .hash_seed = config.hash_seed}),
-      suspects_({.capacity = config.suspects_max, .hash_seed = config.hash_seed}),
+      destinations_({.capacity = config.destinations_max,
+                     .hash_seed = config.hash_seed,
+                     .place = parts.destinations}),
+      suspects_({.capacity = config.suspects_max,
+                 .hash_seed = config.hash_seed,
+                 .place = parts.suspects}),
       destination_timers_(parts.destination_timers),
       suspect_timers_(parts.suspect_timers),
       known_timers_(parts.known_timers),
@@ -163,20 +182,53 @@ bool GuardState::is_calm(const Flow& flow, PacketKind kind) const {
   return flow.policer.committed_bytes() >= burst - burst / kCalmPart;
 }
 
+DestinationRecord* GuardState::admit(const Address& destination, Instant now) {
+  const auto created = destinations_.create(destination);
+  if (created.status != CreateStatus::kCreated) return created.record;
+  for (uint32_t kind = 0; kind < kKindCount; kind++) {
+    Flow& flow = created.record->kinds[kind].flow;
+    flow.policer = policers_[static_cast<size_t>(Level::kDestination)][kind];
+    flow.tracker.begin(now);
+  }
+  return created.record;
+}
+
+Flow* GuardState::admit(const SuspectKey& key, bool may_create, Instant now) {
+  if (!may_create) return suspects_.lookup(key);
+  const auto created = suspects_.create(key);
+  if (created.status != CreateStatus::kCreated) return created.record;
+  created.record->policer =
+      policers_[static_cast<size_t>(key.level)][static_cast<size_t>(key.kind)];
+  created.record->tracker.begin(now);
+  return created.record;
+}
+
+microcode::Xtxn GuardState::suspect_request(XtxnKind kind, Level level, PacketKind of,
+                                            const PacketFacts& facts) const {
+  return memory::hash_request(kind, suspects_, key_of(level, of, facts));
+}
+
+FoundFlow GuardState::find_destination(const PacketFacts& facts, Instant now) {
+  const DestinationRecord* const record = admit(facts.destination, now);
+  if (record == nullptr) return {.store_full = true};
+  return {.policer = &record->kinds[static_cast<size_t>(facts.kind)].flow.policer};
+}
+
+FoundFlow GuardState::find_suspect(Level level, const PacketFacts& facts, bool may_create,
+                                   Instant now) {
+  const Flow* const flow = admit(key_of(level, facts.kind, facts), may_create, now);
+  if (flow == nullptr) return {.store_full = may_create};
+  return {.policer = &flow->policer};
+}
+
 DestinationVerdict GuardState::meter(const PacketFacts& facts, bool known, Instant now) {
   DestinationVerdict verdict;
-  const auto created = destinations_.create(facts.destination);
-  if (created.record == nullptr) {
+  DestinationRecord* const admitted = admit(facts.destination, now);
+  if (admitted == nullptr) {
     verdict.tracked = false;
     return verdict;
   }
-  DestinationRecord& record = *created.record;
-  if (created.status == CreateStatus::kCreated) {
-    for (uint32_t kind = 0; kind < kKindCount; kind++) {
-      record.kinds[kind].flow.policer = policers_[static_cast<size_t>(Level::kDestination)][kind];
-      record.kinds[kind].flow.tracker.begin(now);
-    }
-  }
+  DestinationRecord& record = *admitted;
   DestinationRecord::Kind& own = record.kinds[static_cast<size_t>(facts.kind)];
   const DestinationRecord::Kind& syn = record.kinds[static_cast<size_t>(PacketKind::kTcpSyn)];
   const Colour colour = own.flow.policer.meter(now, kPacketTokens);
@@ -205,20 +257,8 @@ void GuardState::count_unexplained(const PacketFacts& facts) {
 
 SuspectVerdict GuardState::track(Level level, const PacketFacts& facts, bool may_create,
                                  Instant now) {
-  const SuspectKey key = key_of(level, facts.kind, facts);
-  Flow* flow = nullptr;
-  if (may_create) {
-    const auto created = suspects_.create(key);
-    if (created.record == nullptr) return {.tracked = false};
-    flow = created.record;
-    if (created.status == CreateStatus::kCreated) {
-      flow->policer = policers_[static_cast<size_t>(level)][static_cast<size_t>(facts.kind)];
-      flow->tracker.begin(now);
-    }
-  } else {
-    flow = suspects_.lookup(key);
-    if (flow == nullptr) return {};
-  }
+  Flow* const flow = admit(key_of(level, facts.kind, facts), may_create, now);
+  if (flow == nullptr) return {.tracked = !may_create};
   const Colour colour = flow->policer.meter(now, kPacketTokens);
   flow->tracker.count();
   return {.treatment = treat(config_.action(level), colour, *flow)};
@@ -230,11 +270,9 @@ void GuardState::explain_at_destination(const PacketFacts& facts) {
   record->kinds[static_cast<size_t>(PacketKind::kTcpSyn)].flow.tracker.explain();
 }
 
-void GuardState::explain_at_suspects(const PacketFacts& facts) {
-  for (const Level level : kSuspectLevels) {
-    Flow* flow = suspects_.peek(key_of(level, PacketKind::kTcpSyn, facts));
-    if (flow != nullptr) flow->tracker.explain();
-  }
+void GuardState::explain_at_suspect(Level level, const PacketFacts& facts) {
+  Flow* flow = suspects_.peek(key_of(level, PacketKind::kTcpSyn, facts));
+  if (flow != nullptr) flow->tracker.explain();
 }
 
 Terms GuardState::terms(Level level, PacketKind kind) const {

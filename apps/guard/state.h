@@ -26,6 +26,7 @@
 #include "memory/policer.h"
 #include "memory/record_store.h"
 #include "memory/shared_memory.h"
+#include "memory/xtxn.h"
 #include "timers/periodic_timers.h"
 
 namespace tributary::guard {
@@ -92,6 +93,12 @@ struct SuspectVerdict {
   bool tracked = true;
 };
 
+/// The reply of a hash operation that finds or makes a record.
+struct FoundFlow {
+  const memory::Policer* policer = nullptr;  ///< Of the packet's flow; null: there is no record.
+  bool store_full = false;                   ///< It could not be made.
+};
+
 /// Changes that a timer thread made in one transaction.
 struct ScanEvents {
   uint32_t detected = 0;
@@ -110,10 +117,13 @@ struct GuardNote {
 
 class GuardState {
  public:
-  /// Takes counters from SRAM, and the known sources and handshakes from DRAM.
+  /// Takes counters from SRAM; records, known sources and handshakes from DRAM.
   [[nodiscard]] static Result<std::unique_ptr<GuardState>> create(memory::SharedMemory& memory,
                                                                   const GuardConfig& config,
                                                                   Instant start);
+
+  /// Returns the bytes of DRAM that create() takes, alignment included.
+  [[nodiscard]] static uint64_t dram_bytes(const GuardConfig& config);
 
   [[nodiscard]] const GuardConfig& config() const { return config_; }
   [[nodiscard]] Counters& counters() { return counters_; }
@@ -151,6 +161,10 @@ class GuardState {
 
   // --- XTXNs -------------------------------------------------------------------------------------
 
+  /// Finds the record of the packet's destination or makes it. @return the policer of its kind.
+  FoundFlow find_destination(const PacketFacts& facts, Instant now);
+  /// Finds the record of the packet's source or network. @param may_create Make it if there is none.
+  FoundFlow find_suspect(Level level, const PacketFacts& facts, bool may_create, Instant now);
   /// Meters a packet at its destination, creates the record if needed, and tells the treatment.
   /// @param known The source is known: a culprit destination does not drop its packets.
   DestinationVerdict meter(const PacketFacts& facts, bool known, Instant now);
@@ -159,18 +173,31 @@ class GuardState {
   /// Counts a packet in the record of its source or network, and tells the treatment.
   /// @param may_create Create the record if there is none.
   SuspectVerdict track(Level level, const PacketFacts& facts, bool may_create, Instant now);
-  /// Take back one SYN of the packet's source and network, or at its destination, if they have
+  /// Take back one SYN of the packet's source or network, or at its destination, if they have
   /// records.
-  void explain_at_suspects(const PacketFacts& facts);
+  void explain_at_suspect(Level level, const PacketFacts& facts);
   void explain_at_destination(const PacketFacts& facts);
   /// Judges the records of a slice, and erases the idle ones that are under no suspicion.
   ScanEvents judge_destinations(uint32_t begin, uint32_t end, Instant now);
   ScanEvents judge_suspects(uint32_t begin, uint32_t end, Instant now);
   void rotate_known(uint32_t begin, uint32_t end) { known_.rotate(begin, end); }
 
-  /// Targets of the transactions, for their addresses.
-  [[nodiscard]] const void* destinations() const { return &destinations_; }
-  [[nodiscard]] const void* suspects() const { return &suspects_; }
+  // --- Requests, for their addresses --------------------------------------------------------------
+
+  using XtxnKind = microcode::XtxnKind;
+  /// Return the request of a hash operation on a record.
+  [[nodiscard]] microcode::Xtxn destination_request(XtxnKind kind, const PacketFacts& facts) const {
+    return memory::hash_request(kind, destinations_, facts.destination);
+  }
+  [[nodiscard]] microcode::Xtxn suspect_request(XtxnKind kind, Level level, PacketKind of,
+                                                const PacketFacts& facts) const;
+  /// Return the request of a scan of the REF flags from `begin` on.
+  [[nodiscard]] microcode::Xtxn destination_scan(uint32_t begin) const {
+    return {XtxnKind::kHashScan, destinations_.ref_flag_of(begin), memory::kRefFlagBytes};
+  }
+  [[nodiscard]] microcode::Xtxn suspect_scan(uint32_t begin) const {
+    return {XtxnKind::kHashScan, suspects_.ref_flag_of(begin), memory::kRefFlagBytes};
+  }
 
  private:
   using Destinations = memory::RecordStore<Address, DestinationRecord, AddressHash>;
@@ -180,6 +207,8 @@ class GuardState {
     Counters* counters;
     std::span<KnownSources::Word> known;
     std::span<uint64_t> handshakes;
+    Destinations::Place destinations;
+    Suspects::Place suspects;
     timers::PeriodicTimers destination_timers;
     timers::PeriodicTimers suspect_timers;
     timers::PeriodicTimers known_timers;
@@ -187,6 +216,10 @@ class GuardState {
 
   GuardState(const GuardConfig& config, const Parts& parts);
   void make_policers();
+  /// Finds the record, or makes it with full policers. @return null: no record is left.
+  DestinationRecord* admit(const Address& destination, Instant now);
+  /// Likewise. Without `may_create` it only looks for the record.
+  Flow* admit(const SuspectKey& key, bool may_create, Instant now);
   [[nodiscard]] static Treatment treat(Action action, memory::Colour colour, Flow& flow);
   [[nodiscard]] Terms terms(Level level, PacketKind kind) const;
   [[nodiscard]] bool is_violated(const DestinationRecord::Kind& kind, Instant now) const;

@@ -29,15 +29,14 @@ class App {
   void begin_burst() { state_.begin_burst(); }
   /// Reads the flows of the packets that process() will run next, and prefetches their records.
   void prefetch(std::span<const engine::Packet> burst) {
-    state_.notes().clear();
-    for (const engine::Packet& packet : burst) {
-      FlowNote& note = state_.notes().add(packet.data);
+    const auto read = [](const engine::Packet& packet, FlowNote& note) {
       note.fit = apps::read_flow(packet.bytes(), packet.is_frame(), note.packet);
-      if (note.fit == apps::FlowFit::kFits) note.hash = state_.prefetch_index(note.packet.key);
-    }
-    for (const FlowNote& note : state_.notes().all()) {
-      if (note.fit == apps::FlowFit::kFits) state_.prefetch_record(note.hash);
-    }
+      return note.fit == apps::FlowFit::kFits;
+    };
+    apps::prefetch_burst(
+        state_.notes(), burst, read,
+        [this](FlowNote& note) { note.hash = state_.prefetch_index(note.packet.key); },
+        [this](const FlowNote& note) { state_.prefetch_record(note.hash); });
   }
   /// Runs the packet's thread. Every packet is forwarded unchanged.
   template <microcode::Machine M>

@@ -132,7 +132,7 @@ template <microcode::Machine M>
 microcode::Subroutine<bool, M> remove_flow(M& m, TelemetryState& state, Outbox& box, uint32_t slot,
                                            wire::FlowEndReason reason) {
   const RemovedFlow flow =
-      co_await m.issue(Xtxn{XtxnKind::kHashDelete, state.bucket_at(slot), memory::kHashBucketBytes},
+      co_await m.issue(state.hash_request_at(XtxnKind::kHashDelete, slot),
                        [&state, slot, reason] { return state.remove(slot, reason); });
   for (uint32_t i = 0; i < flow.count; i++) {
     co_await append_record(m, state, box, flow.exports[i]);
@@ -182,7 +182,7 @@ microcode::Subroutine<void, M> export_span(M& m, TelemetryState& state, Outbox& 
                          record.exported.bytes += counted.bytes;
                          return record.exported;
                        });
-  co_await memory::xtxn_fetch_and_clear(m, record.state, kExporting | kDraining);
+  co_await memory::xtxn_masked_write<M, uint64_t>(m, record.state, 0, kExporting | kDraining);
   flow.reason = wire::FlowEndReason::kActive;
   if (counted.packets > 0) co_await append_record(m, state, box, flow);
 }

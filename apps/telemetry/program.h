@@ -107,13 +107,12 @@ microcode::Thread process_packet(M& m, TelemetryState& state) {
   const apps::FlowPacket& packet = note.packet;
   const uint64_t arrived_at = time_word(m.arrived_at());
   m.instruction(kHashKey);
-  const std::byte* const bucket = state.bucket_of(packet.key);
-  Admission flow = co_await m.issue(
-      microcode::Xtxn{microcode::XtxnKind::kHashLookup, bucket, memory::kHashBucketBytes},
-      [&state, &note] { return state.admit(note.packet.key, note.hash); });
+  Admission flow =
+      co_await m.issue(state.hash_request(microcode::XtxnKind::kHashLookup, packet.key),
+                       [&state, &note] { return state.admit(note.packet.key, note.hash); });
   if (flow.span == nullptr) {
     flow = co_await m.issue(
-        microcode::Xtxn{microcode::XtxnKind::kHashInsert, bucket, memory::kHashBucketBytes},
+        state.hash_request(microcode::XtxnKind::kHashInsert, packet.key),
         [&state, &packet, arrived_at] { return state.insert(packet.key, arrived_at); });
   }
   if (flow.span == nullptr) {

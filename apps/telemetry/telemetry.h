@@ -28,6 +28,7 @@
 #include "base/time.h"
 #include "memory/record_store.h"
 #include "memory/shared_memory.h"
+#include "memory/xtxn.h"
 #include "timers/periodic_timers.h"
 #include "wire/ipfix.h"
 
@@ -175,12 +176,14 @@ class TelemetryState {
 
   // --- Targets of XTXNs ----------------------------------------------------------------------------
 
-  [[nodiscard]] const std::byte* bucket_of(const apps::FlowKey& key) const {
-    return store_.bucket_of(key);
+  /// Returns the request of a hash operation on a flow.
+  [[nodiscard]] microcode::Xtxn hash_request(microcode::XtxnKind kind,
+                                             const apps::FlowKey& key) const {
+    return memory::hash_request(kind, store_, key);
   }
-  /// Returns the bucket of the flow in a slot.
-  [[nodiscard]] const std::byte* bucket_at(uint32_t slot) const {
-    return store_.bucket_of(store_.key_at(slot));
+  /// The same for the flow in a slot.
+  [[nodiscard]] microcode::Xtxn hash_request_at(microcode::XtxnKind kind, uint32_t slot) const {
+    return memory::hash_request(kind, store_, store_.key_at(slot));
   }
   [[nodiscard]] const std::byte* ref_flag_of(uint32_t slot) const {
     return store_.ref_flag_of(slot);

@@ -50,18 +50,50 @@ inline void note_plain_clients(Job& job, Instant now) {
   job.blocks_begun = begun;
 }
 
+/// Returns the request of a scan of the REF flags from `begin` on.
+[[nodiscard]] inline microcode::Xtxn scan_request(const Job& job, uint32_t begin) {
+  const void* const flags =
+      job.table == nullptr ? static_cast<const void*>(&job.record) : job.table->ref_flag_of(begin);
+  return {microcode::XtxnKind::kHashScan, flags, memory::kRefFlagBytes};
+}
+
+/// Declares a source a permanent straggler: new blocks do not wait for it until it contributes.
+template <microcode::Machine M>
+void stop_waiting_for(M& m, Shard& shard, Job& job, uint32_t source) {
+  exclude(job.record.active_mask, source);
+  count(m, shard, Outcome::kSourcePermanent);
+  shard.note(job, source, {.kind = EventKind::kPermanent, .at = m.now()});
+  if (job.adopted() == 0) return;
+  Message about;
+  about.header.src_id = static_cast<uint8_t>(source);
+  Message notice = control_message(job, about, MessageType::kNotice);
+  notice.body.reason = Reason::kSourcePermanent;
+  notice.body.mask = job.session.ranks_of(source);
+  notify_all(m, shard, job, notice);
+}
+
+/// With silence=exclude, stops waiting for the silent members. Each shard does so for itself.
+template <microcode::Machine M>
+void exclude_silent(M& m, Shard& shard, Job& job) {
+  if (!job.config.excludes_silent() || job.adopted() == 0) return;
+  for (uint32_t source = 0; source < job.config.sources; source++) {
+    if (!contains(job.record.active_mask, source)) continue;
+    if (job.session.is_silent(source, m.now())) stop_waiting_for(m, shard, job, source);
+  }
+}
+
 /// Runs a frequent timer thread: visits its slice of the places and ends idle blocks.
 template <microcode::Machine M>
 microcode::Thread age_blocks(M& m, Shard& shard, Job& job, timers::TimerSlice slice) {
+  if (slice.begin == 0) exclude_silent(m, shard, job);
   for (uint32_t begin = slice.begin; begin < slice.end; begin += kRecordsPerScan) {
     const uint32_t end = std::min(begin + kRecordsPerScan, slice.end);
     m.instruction(kScanRecords);
     IdlePlaces idle;
-    co_await m.issue(microcode::Xtxn{microcode::XtxnKind::kHashScan, &job.record, 8},
-                     [&job, begin, end, now = m.now(), &idle] {
-                       scan_places(job, begin, end, now, idle);
-                       return true;
-                     });
+    co_await m.issue(scan_request(job, begin), [&job, begin, end, now = m.now(), &idle] {
+      scan_places(job, begin, end, now, idle);
+      return true;
+    });
     for (uint32_t i = 0; i < idle.count; i++) {
       BlockRecord& block = job.window.at_place(idle.place[i]);
       const uint32_t missing = note_missing(shard, job, block, m.now());
@@ -85,38 +117,62 @@ microcode::Thread judge_sources(M& m, Shard& shard, Job& job) {
     state.missed_blocks = 0;
     state.contributed = false;
     if (!permanent) continue;
-    exclude(job.record.active_mask, source);
-    count(m, shard, Outcome::kSourcePermanent);
-    shard.note(job, source, {.kind = EventKind::kPermanent, .at = m.now()});
-    if (job.adopted() == 0) continue;
-    Message about;
-    about.header.src_id = static_cast<uint8_t>(source);
-    Message notice = control_message(job, about, MessageType::kNotice);
-    notice.body.reason = Reason::kSourcePermanent;
-    notice.body.mask = job.session.ranks_of(source);
-    notify_all(m, shard, job, notice);
+    stop_waiting_for(m, shard, job, source);
   }
   co_return;
 }
 
-/// Tells the members which ranks have been silent for JobConfig::silent_after, so that nobody waits
-/// for a process that has died. With mitigation nobody waits for them anyway.
+/// Counts and notes each member that falls silent, with the effect, and each that is heard again.
+template <microcode::Machine M>
+void note_silence(M& m, Shard& shard, Job& job) {
+  if (job.adopted() == 0) return;
+  for (uint32_t source = 0; source < job.config.sources; source++) {
+    const bool silent = job.session.is_silent(source, m.now());
+    if (silent == contains(job.silent, source)) continue;
+    if (!silent) {
+      exclude(job.silent, source);
+      if (!job.session.has_left(source)) {
+        shard.note(job, source, {.kind = EventKind::kHeardAgain, .at = m.now()});
+      }
+      continue;
+    }
+    include(job.silent, source);
+    Event event{.kind = EventKind::kSilenceEnded, .at = m.now()};
+    event.value = static_cast<uint32_t>(in_milliseconds(job.config.silent_after));
+    Outcome outcome = Outcome::kSilenceEnded;
+    if (job.config.on_silence() == Silence::kWait) {
+      event.kind = EventKind::kSilenceWaited;
+      outcome = Outcome::kSilenceWaited;
+    } else if (job.config.on_silence() == Silence::kExclude) {
+      event.kind = EventKind::kSilenceExcluded;
+      outcome = Outcome::kSilenceExcluded;
+    }
+    count(m, shard, outcome);
+    shard.note(job, source, event);
+  }
+}
+
+/// With silence=end, tells the members which ranks have been silent for JobConfig::silent_after, so
+/// that nobody waits for a process that has died.
 template <microcode::Machine M>
 void tell_silent_members(M& m, Shard& shard, Job& job) {
-  if (job.adopted() == 0 || job.config.goes_on_without_late() || TRIB_MUTANT(kSilenceUntold))
+  if (job.adopted() == 0 || job.config.on_silence() != Silence::kEnd || TRIB_MUTANT(kSilenceUntold))
     return;
   Message notice = control_message(job, {}, MessageType::kNotice);
   notice.body.reason = Reason::kPeerSilent;
-  notice.body.value = static_cast<uint32_t>(in_nanoseconds(job.config.silent_after) / 1'000'000);
-  bool any = false;
+  notice.body.value = static_cast<uint32_t>(in_milliseconds(job.config.silent_after));
+  uint32_t silent = 0;
   for (uint32_t source = 0; source < job.config.sources; source++) {
-    if (job.session.has_left(source) || !job.session.is_gone(source, m.now())) continue;
+    if (!job.session.is_silent(source, m.now())) continue;
     const SourceMask ranks = job.session.ranks_of(source);
     for (uint32_t i = 0; i < ranks.size(); i++) notice.body.mask[i] |= ranks[i];
     notice.body.source = static_cast<uint8_t>(source);
-    any = true;
+    // A lower aggregator reports its silent ranks itself. If it is silent, it is at fault.
+    if (job.config.sources_are_aggregators) notice.body.group = job.session.address_of(source);
+    silent++;
   }
-  if (!any) return;
+  if (silent == 0) return;
+  if (silent > 1) notice.body.group = {};
   notify_all(m, shard, job, notice);
   if (job.session.upstream_key() == 0) return;
   Message upward = upstream_message(job, MessageType::kNotice);
@@ -124,14 +180,48 @@ void tell_silent_members(M& m, Shard& shard, Job& job) {
   send_control(m, job, upward, job.config.upstream);
 }
 
-/// Ends the job's session when all its members are gone, and sends keep-alives to the upper
-/// aggregator. Runs on shard 0 only, like everything that changes a session.
+/// Repeats a question that the upper aggregator has not answered. Tells the members while it is
+/// silent, and notes when that begins and ends.
+template <microcode::Machine M>
+void watch_upstream(M& m, Shard& shard, Job& job) {
+  UpstreamWatch& watch = job.session.upstream_watch();
+  const Instant now = m.now();
+  const bool runs = job.session.upstream_key() != 0;
+  if (!runs && !job.session.waits_for_upstream(now)) return watch.restart();
+  if (const auto question = watch.question_to_repeat(now); question && runs) {
+    MessageHead about;
+    about.header.gen_id = question->gen_id;
+    about.header.grad_cnt = question->grad_cnt;
+    probe_upstream(m, job, about, question->block_id);
+  }
+  const Duration silent_for = watch.silent_for(now);
+  const UpstreamWatch::Change change = watch.note_change(now);
+  if (change != UpstreamWatch::Change::kNone) {
+    const bool silent = change == UpstreamWatch::Change::kSilent;
+    shard.note(job, wire::kSourcesMax,
+               {.kind = silent ? EventKind::kUpstreamSilent : EventKind::kUpstreamHeard,
+                .value = static_cast<uint32_t>(in_milliseconds(silent_for)),
+                .at = now,
+                .address = job.config.upstream});
+  }
+  if (!runs || !watch.is_silent(now)) return;
+  Message notice = control_message(job, {}, MessageType::kNotice);
+  notice.body.reason = Reason::kUpstreamSilent;
+  notice.body.group = job.config.upstream;
+  notice.body.timeout_us = silence_us(silent_for);
+  notify_all(m, shard, job, notice);
+}
+
+/// Ends the job's session when all its members are gone, sends keep-alives to the upper aggregator
+/// and watches its answers. Runs on shard 0 only, like everything that changes a session.
 template <microcode::Machine M>
 microcode::Thread keep_session(M& m, Shard& shard, Job& job) {
   const Message good_bye = upstream_message(job, MessageType::kLeave);
   if (job.session.expire(m.now())) end_upstream(m, shard, job, good_bye, Reason::kPeerSilent);
   job.adopt(job.session.number());
+  note_silence(m, shard, job);
   tell_silent_members(m, shard, job);
+  if (job.config.upstream.is_set()) watch_upstream(m, shard, job);
   // For the upper aggregator this aggregator is present when all its own members are.
   if (job.session.upstream_key() != 0 && job.session.all_present_for(Duration(), m.now())) {
     send_control(m, job, upstream_message(job, MessageType::kKeepAlive), job.config.upstream);

@@ -121,6 +121,7 @@ void serve_push(M& m, Shard& shard, Job& job, const MessageHead& message, const 
     static_cast<void>(
         m.issue(microcode::Xtxn{microcode::XtxnKind::kFetchAndOp, &store, arrival.size}, add));
     count(m, shard, Outcome::kAggregated, arrival.size);
+    record_arrival(shard, job, message.header, m.now());
     if (!fits) count(m, shard, Outcome::kParameterOverflow);
     if (source == 0 && place.push == 0) return answer_held(m, shard, job, place.block);
     if (store.has_initial(place.block)) send_value(m, shard, job, source, place);

@@ -58,7 +58,7 @@ struct RunReport {
 /// Looks up a block of a session.
 template <microcode::Machine M>
 auto look_up_block(M& m, Job& job, BlockName name) {
-  return m.issue(microcode::Xtxn{microcode::XtxnKind::kHashLookup, &job.record, 8},
+  return m.issue(block_table_request<M>(microcode::XtxnKind::kHashLookup, job, name.block_id),
                  [&job, name] { return job.window.find(name); });
 }
 
@@ -71,7 +71,7 @@ microcode::Subroutine<RunReport, M> look_at_run(M& m, Job& job, const MessageHea
   for (uint32_t i = 0; i < block_count; i++) {
     const BlockName name{probe.header.gen_id, probe.header.block_id + i, true};
     const Presence presence = co_await m.issue(
-        microcode::Xtxn{microcode::XtxnKind::kHashLookup, &job.record, 8},
+        block_table_request<M>(microcode::XtxnKind::kHashLookup, job, name.block_id),
         [&job, name, source] { return presence_in(job.window.find(name), source); });
     if (presence == Presence::kMissing) continue;
     report.present[i / 64] |= uint64_t{1} << (i % 64);
@@ -86,6 +86,15 @@ microcode::Subroutine<RunReport, M> look_at_run(M& m, Job& job, const MessageHea
 /// number is the time.
 [[nodiscard]] Message upstream_probe(const Job& job, const MessageHead& about, uint32_t block_id,
                                      Instant now);
+
+/// Asks the upper aggregator about this block and the rest of its run.
+template <microcode::Machine M>
+void probe_upstream(M& m, Job& job, const MessageHead& about, uint32_t block_id) {
+  send_control(m, job, upstream_probe(job, about, block_id, m.now()), job.config.upstream);
+  job.session.upstream_watch().asked(
+      {.block_id = block_id, .gen_id = about.header.gen_id, .grad_cnt = about.header.grad_cnt},
+      m.now());
+}
 
 /// Repeats the partial sums of a run that the upper aggregator lacks. Leaves out those that were
 /// sent after the probe that `have` answers: they may be on their way.

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 
 #include "apps/trio_ml/block_window.h"
@@ -24,6 +25,20 @@ Result<void> check_range(const JobConfig& config, const char* key, uint64_t valu
                          uint64_t high) {
   if (value >= low && value <= high) return {};
   return refused(config, key, std::to_string(value), fmt::format("{} to {}", low, high));
+}
+
+/// Refuses an effect of silence that the job's other keys rule out.
+Result<void> check_silence(const JobConfig& config) {
+  if (config.silence == Silence::kAuto) return {};
+  if (config.asynchronous) {
+    return refused(config, "silence", to_string(config.silence),
+                   "auto with asynchronous=on, where nobody waits for a silent rank");
+  }
+  if (config.mitigation && config.silence == Silence::kWait) {
+    return refused(config, "silence", "wait",
+                   "auto, exclude or end with mitigation=on, which goes on without late ranks");
+  }
+  return {};
 }
 
 Result<void> check_tree(const JobConfig& config) {
@@ -77,10 +92,15 @@ Result<void> check_asynchronous(const JobConfig& config) {
 
 }  // namespace
 
+const char* to_string(Silence silence) {
+  constexpr std::array<const char*, 4> kNames{"auto", "wait", "exclude", "end"};
+  return kNames[static_cast<uint32_t>(silence)];
+}
+
 Result<void> check(const JobConfig& config) {
-  const int64_t timeout_ms = in_nanoseconds(config.timeout) / 1'000'000;
-  const int64_t silent_ms = in_nanoseconds(config.silent_after) / 1'000'000;
-  const int64_t permanent_ms = in_nanoseconds(config.permanent_after) / 1'000'000;
+  const int64_t timeout_ms = in_milliseconds(config.timeout);
+  const int64_t silent_ms = in_milliseconds(config.silent_after);
+  const int64_t permanent_ms = in_milliseconds(config.permanent_after);
   for (const auto& checked :
        {check_range(config, "sources", config.sources, 1, wire::kSourcesMax),
         check_range(config, "block_cnt_max", config.block_cnt_max, 1, kBlockCntLimit),
@@ -111,6 +131,7 @@ Result<void> check(const JobConfig& config) {
                                UINT16_MAX - config.channels + 1));
   }
   if (const auto checked = check_asynchronous(config); !checked) return checked;
+  if (const auto checked = check_silence(config); !checked) return checked;
   return check_tree(config);
 }
 

@@ -39,6 +39,16 @@ enum class Clients : uint8_t {
   kSessions,  ///< Sessions only: plain packets are refused.
 };
 
+/// The effect of a member that is silent for JobConfig::silent_after.
+enum class Silence : uint8_t {
+  kAuto,     ///< See JobConfig::on_silence().
+  kWait,     ///< None: the others wait up to their own deadlines.
+  kExclude,  ///< The others go on without it, until it contributes once more.
+  kEnd,      ///< The others are told, and those that wait end.
+};
+/// Returns the key's value, as in "exclude".
+[[nodiscard]] const char* to_string(Silence silence);
+
 struct JobConfig {
   uint8_t id = 1;
   uint32_t sources = 1;            ///< Direct senders: src_id 0 to sources - 1; at most 256.
@@ -55,6 +65,7 @@ struct JobConfig {
   Duration permanent_after = milliseconds(1000);  ///< Period of the infrequent timer.
   Duration silent_after =
       wire::kSilentAfter;  ///< A member that sends nothing for this long is gone.
+  Silence silence = Silence::kAuto;
   /// Bytes of payload that the aggregator's port holds while its core is busy; 0: enough for every
   /// window. Sessions get windows for which all sources' packets in flight fit.
   uint32_t room_bytes = 0;
@@ -70,6 +81,7 @@ struct JobConfig {
   auth::JobAuth auth = {};  ///< With a mode other than `none` the job serves sessions only.
   /// Tells this aggregator from others that share the secret. A restarted one has the same.
   uint64_t aggregator_id = 0;
+  bool reports = false;    ///< Asks workers for their own counts; see member_report.h.
   bool directory = false;  ///< Hands out the job's aggregators; see aggregator_table.h.
   bool pin = false;        ///< A source keeps its first address; others are refused.
   Endpoint group{};        ///< Multicast group for results; not set: unicast to every source.
@@ -91,6 +103,13 @@ struct JobConfig {
   }
   /// Tells whether no source waits for another one that is late.
   [[nodiscard]] bool goes_on_without_late() const { return mitigation || asynchronous; }
+  /// Returns the effect of a silent member. Where no source waits for a late one, the others go on.
+  [[nodiscard]] Silence on_silence() const {
+    if (silence != Silence::kAuto) return silence;
+    return goes_on_without_late() ? Silence::kExclude : Silence::kEnd;
+  }
+  /// Tells whether silence itself excludes a source, beside the job's straggler mitigation.
+  [[nodiscard]] bool excludes_silent() const { return silence == Silence::kExclude; }
   [[nodiscard]] uint32_t ranks() const { return world == 0 ? sources : world; }
 
   bool operator==(const JobConfig&) const = default;

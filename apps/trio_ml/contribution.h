@@ -248,7 +248,7 @@ class ContributionThread {
   }
 
   [[nodiscard]] auto find_job() {
-    return m_.issue(microcode::Xtxn{microcode::XtxnKind::kHashLookup, &shard_, 8},
+    return m_.issue(job_table_request<M>(shard_, message_.header.job_id),
                     [this] { job_ = shard_.job(message_.header.job_id); });
   }
   /// Adopts the session that the job has, if the job exists.
@@ -283,23 +283,25 @@ class ContributionThread {
   // --- The block: found, or made ----------------------------------------------------------------
 
   [[nodiscard]] auto find_block() {
-    return m_.issue(microcode::Xtxn{microcode::XtxnKind::kHashLookup, &job_->record, 8},
-                    [this] { job_->window.find(name(), found_); });
+    return m_.issue(
+        block_table_request<M>(microcode::XtxnKind::kHashLookup, *job_, name().block_id),
+        [this] { job_->window.find(name(), found_); });
   }
   [[nodiscard]] bool is_block_absent() const { return found_.kind == Found::Kind::kAbsent; }
   void prepare_block() { m_.instruction(kPrepareBlock); }
   /// Makes the contribution's block, unless another thread has made it since find_block().
   [[nodiscard]] auto insert_block() {
     return m_.issue(
-        microcode::Xtxn{microcode::XtxnKind::kHashInsert, &job_->record, sizeof(BlockRecord)},
-        [this] {
+        block_table_request<M>(microcode::XtxnKind::kHashInsert, *job_, name().block_id), [this] {
           // On a machine that does not suspend, no other thread runs between lookup and insert.
           inserted_ = M::kSuspends || found_.block == nullptr
                           ? job_->window.insert(name(), terms_of(*job_, message_), M::kSuspends)
                           : job_->window.insert_at(found_, name(), terms_of(*job_, message_));
           if (inserted_.status != BlockWindow::Insert::kCreated) return;
           if (!inserted_.superseded) job_->record.block_curr_cnt++;
-          job_->ref_bits.mark_live(job_->window.place_of(*inserted_.block));
+          const uint32_t place = job_->window.place_of(*inserted_.block);
+          job_->ref_bits.mark_live(place);
+          note_record<M>(*job_, place, message_.header.block_id);
         });
   }
   /// Tells whether insert_block() found no buffer and is worth another try, since one may be free

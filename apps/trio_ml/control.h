@@ -10,6 +10,7 @@
 #include "apps/arrival.h"
 #include "apps/trio_ml/block_run.h"
 #include "apps/trio_ml/emit.h"
+#include "apps/trio_ml/member_news.h"
 #include "apps/trio_ml/member_seal.h"
 #include "apps/trio_ml/shard.h"
 #include "base/mutant.h"
@@ -375,6 +376,8 @@ template <microcode::Machine M>
 microcode::Subroutine<void, M> serve_probe(M& m, Shard& shard, Job& job, const Message& message,
                                            const Arrival& arrival) {
   count(m, shard, Outcome::kProbe);
+  record_block(shard, recorder::Kind::kProbed, job, recorded_rank(job, message.header.src_id),
+               message.header.block_id, m.now());
   if (!job.may_answer(message.header.src_id, m.now())) {
     count(m, shard, Outcome::kSourceQuota);
     co_return;
@@ -391,8 +394,7 @@ microcode::Subroutine<void, M> serve_probe(M& m, Shard& shard, Job& job, const M
     run = co_await look_at_run(m, job, message);
     found = co_await look_up_block(m, job, name);  // Other threads may have changed the block.
     if (run->block_sent_up && !TRIB_MUTANT(kPartialNotRepeated)) {
-      send_control(m, job, upstream_probe(job, message, *run->block_sent_up, m.now()),
-                   job.config.upstream);
+      probe_upstream(m, job, message, *run->block_sent_up);
     }
   }
   switch (found.kind) {
@@ -415,23 +417,6 @@ microcode::Subroutine<void, M> serve_probe(M& m, Shard& shard, Job& job, const M
 }
 
 }  // namespace detail
-
-/// Passes a lower aggregator's notice of silent ranks to all sources. Ranks that are not below it are
-/// left out.
-template <microcode::Machine M>
-void pass_notice_on(M& m, Shard& shard, Job& job, const Message& message) {
-  const uint32_t source = message.header.src_id;
-  if (!job.config.sources_are_aggregators || message.body.reason != Reason::kPeerSilent ||
-      job.config.mitigation || !job.may_answer(source, m.now())) {
-    return refuse(m, shard, Outcome::kNotExpectedHere);
-  }
-  Message notice = control_message(job, message, MessageType::kNotice);
-  notice.body = message.body;
-  const SourceMask below = job.session.ranks_of(source);
-  for (uint32_t i = 0; i < below.size(); i++) notice.body.mask[i] &= below[i];
-  notify_all(m, shard, job, notice);
-  refuse(m, shard, Outcome::kKeepAlive);  // It also shows that the source is alive.
-}
 
 /// Tells whether a message changes a session. Only shard 0 serves such messages (session.h).
 /// Workers send them with block_id 0, so steering brings them there; any other block_id is refused.
@@ -486,6 +471,9 @@ microcode::Subroutine<void, M> serve_control(M& m, Shard& shard, Job& job, const
       break;
     case MessageType::kKeepAlive:
       refuse(m, shard, Outcome::kKeepAlive);
+      break;
+    case MessageType::kReport:
+      take_report(m, shard, job, message);
       break;
     case MessageType::kNotice:
       pass_notice_on(m, shard, job, message);

@@ -28,6 +28,7 @@ enum class Outcome : uint8_t {
   kWelcome,
   kLeave,
   kKeepAlive,
+  kReport,  ///< Workers' own counts.
   kSessionStarted,
   kSessionEnded,
   kNoticeSent,
@@ -39,6 +40,9 @@ enum class Outcome : uint8_t {
   kSourceTemporary,  ///< Times a source was missing from a block that aged out.
   kSourcePermanent,  ///< Times a source was declared a permanent straggler.
   kSourceReturned,
+  kSilenceWaited,      ///< Times a member was silent for silent_ms and the others wait for it.
+  kSilenceExcluded,    ///< Likewise, and the others go on without it.
+  kSilenceEnded,       ///< Likewise, and those that wait for it end.
   kParameterOverflow,  ///< Pushes after which a stored parameter did not fit its lane.
   // Reasons to refuse a packet. A refused packet has no other effect.
   kNotIp,

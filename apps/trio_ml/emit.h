@@ -11,6 +11,7 @@
 #include <span>
 
 #include "apps/counting.h"
+#include "apps/trio_ml/recording.h"
 #include "apps/trio_ml/shard.h"
 #include "base/mutant.h"
 #include "memory/xtxn.h"
@@ -146,7 +147,11 @@ void send_upstream(M& m, Shard& shard, const Job& job, BlockRecord& block) {
 /// upper aggregator answer if its block waits for a source that has left.
 template <microcode::Machine M>
 void repeat_upstream(M& m, Shard& shard, Job& job, BlockRecord& block) {
-  if (block.extended) mark_repeat(job, block);
+  if (block.extended) {
+    mark_repeat(job, block);
+    job.session.upstream_watch().asked(
+        {.block_id = block.block_id, .gen_id = block.gen_id, .grad_cnt = block.grad_cnt}, m.now());
+  }
   send_upstream(m, shard, job, block);
 }
 
@@ -187,6 +192,7 @@ class Emission {
     build_head(job_, block_, /*upward=*/true);
     block_.phase = BlockPhase::kSentUp;
     send_upstream(m_, shard_, job_, block_);
+    record(recorder::Kind::kSentUp);
     return false;
   }
 
@@ -195,22 +201,30 @@ class Emission {
     m_.instruction(kBuildHeader);
     build_head(job_, block_, /*upward=*/false);
     count(m_, shard_, block_.degraded ? Outcome::kBlockDegraded : Outcome::kBlockCompleted);
+    record(block_.degraded ? recorder::Kind::kDegraded : recorder::Kind::kCompleted);
   }
   /// Frees the record and keeps the result.
   auto retire_block() {
-    return m_.issue(microcode::Xtxn{microcode::XtxnKind::kHashDelete, &block_, sizeof(BlockRecord)},
+    return m_.issue(block_table_request<M>(microcode::XtxnKind::kHashDelete, job_, block_.block_id),
                     [this] {
                       if (!block_.degraded || !TRIB_MUTANT(kBlockCountLeaked)) {
                         job_.record.block_curr_cnt--;
                       }
                       job_.record.block_total_cnt++;
                       result_ = job_.window.retire(block_);
+                      if constexpr (M::kSuspends) {
+                        if (job_.table != nullptr) job_.table->erase(job_.window.place_of(block_));
+                      }
                     });
   }
   /// Sends the result to all sources.
   void block_retired() { send_result(m_, shard_, job_, result_, job_.destinations); }
 
  private:
+  void record(recorder::Kind kind) {
+    record_block(shard_, kind, job_, recorder::kNoRank, block_.block_id, m_.now());
+  }
+
   M& m_;
   Shard& shard_;
   Job& job_;

@@ -21,21 +21,29 @@
 namespace tributary::trio_ml {
 
 enum class EventKind : uint8_t {
-  kRankJoined,       ///< A rank waits for the session to start.
-  kRankWithdrawn,    ///< The rank has cancelled its join.
-  kJoinRefused,      ///< `reason` tells why.
-  kSessionStarted,   ///< `value`: sources.
-  kRankLeft,         ///< `value`: the aggregator that it has lost, as in its kLeave; 0: none.
-                     ///< `reason` kEvicted: removed by an operator.
-  kSessionEnded,     ///< `reason`: kPeerLeft: all have left; kPeerSilent: the others are silent;
-                     ///< kSessionLost: at the upper aggregator; kEvicted: an
-                     ///< operator has removed the last member; kJobRemoved; kServerStopped.
-  kStraggler,        ///< A block aged out without the rank. `value`: block_id.
-  kPermanent,        ///< Blocks do not wait for the rank.
-  kReturned,         ///< Blocks wait for it as before.
+  kRankJoined,      ///< A rank waits for the session to start.
+  kRankWithdrawn,   ///< The rank has cancelled its join.
+  kJoinRefused,     ///< `reason` tells why.
+  kSessionStarted,  ///< `value`: sources.
+  kRankLeft,        ///< `value`: the aggregator that it has lost, as in its kLeave; 0: none.
+                    ///< `reason` kEvicted: removed by an operator.
+  kSessionEnded,    ///< `reason`: kPeerLeft: all have left; kPeerSilent: the others are silent;
+                    ///< kSessionLost: at the upper aggregator; kEvicted: an
+                    ///< operator has removed the last member; kJobRemoved; kServerStopped.
+  kStraggler,       ///< A block aged out without the rank. `value`: block_id.
+  kPermanent,       ///< Blocks do not wait for the rank.
+  kReturned,        ///< Blocks wait for it as before.
+  // A member has sent nothing for silent_ms. `value`: for how many milliseconds.
+  kSilenceWaited,    ///< The others wait for it.
+  kSilenceExcluded,  ///< The others go on without it.
+  kSilenceEnded,     ///< Those that wait for it end.
+  kHeardAgain,       ///< It sends once more.
   kUpstreamJoined,   ///< The upper aggregator has started its session.
   kUpstreamRefused,  ///< `reason` tells why.
   kUpstreamLost,     ///< The upper aggregator does not know the session, as after its restart.
+                     ///< `reason` kServerStopped, kJobRemoved or kEvicted: it has ended it.
+  kUpstreamSilent,   ///< It does not answer. `value`: for how many milliseconds.
+  kUpstreamHeard,    ///< It answers once more.
 };
 /// Tells whether a stranger can cause the event as often as it sends packets.
 [[nodiscard]] constexpr bool is_of_strangers(EventKind kind) {

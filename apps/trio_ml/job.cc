@@ -57,6 +57,7 @@ Job::Job(const JobConfig& job_config, Session& job_session, BlockWindow job_wind
       end(config.auth, config.id, lane, config.sources,
           config.sources_are_aggregators ? auth::kLanesMax : 1),
       upward_end(config.auth, config.id, lane),
+      reports(config.reports && lane == 0 ? config.sources : 0),
       sources(config.sources),
       keys_(config.sources),
       budgets_(config.sources, budget_of(config)) {
@@ -84,10 +85,14 @@ void Job::start_over(uint32_t session_number) {
   adopted_ = session_number;
   if (!TRIB_MUTANT(kOldBlocksKept)) {
     window.reset();
+    if (table != nullptr) table->clear();
     ref_bits = memory::RefBits(window.place_count());
     record.block_curr_cnt = 0;
   }
   record.active_mask = record.src_mask;
+  silent = {};
+  // The reports of a session that has ended stay until the next one.
+  if (session_number != 0) std::fill(reports.begin(), reports.end(), MemberReport());
   for (uint32_t source = 0; source < config.sources; source++) {
     sources[source] = SourceState{};
     keys_[source] = session_number == 0 ? 0 : session.key_of(source, session_number);

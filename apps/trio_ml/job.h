@@ -14,7 +14,9 @@
 
 #include "apps/trio_ml/block_window.h"
 #include "apps/trio_ml/config.h"
+#include "apps/trio_ml/hash_tables.h"
 #include "apps/trio_ml/known_head.h"
+#include "apps/trio_ml/member_report.h"
 #include "apps/trio_ml/parameter_store.h"
 #include "apps/trio_ml/records.h"
 #include "apps/trio_ml/reply_budget.h"
@@ -41,7 +43,7 @@ class Job {
   Job(const JobConfig& job_config, Session& job_session, BlockWindow job_window,
       std::unique_ptr<ParameterStore> job_parameters, uint32_t lane, Instant start);
 
-  JobConfig config;  ///< Only set_timeout() changes it.
+  JobConfig config;  ///< Only set_timeout() and set_silence() change it.
   Session& session;
   BlockWindow window;
   std::unique_ptr<ParameterStore> parameters;  ///< Of an asynchronous job; else null.
@@ -52,9 +54,12 @@ class Job {
   auth::AggregatorEnd end;              ///< Seals and opens messages of this job's sources.
   auth::MemberEnd upward_end;           ///< Likewise with the upper aggregator.
   JobRecord record;
+  std::vector<MemberReport> reports;   ///< Shape [config.sources]; empty but on shard 0.
+  SourceMask silent{};                 ///< Shard 0: members whose silence was noted.
   uint64_t blocks_begun = 0;           ///< Blocks begun by the frequent timer's last visit.
   std::vector<SourceState> sources;    ///< Shape [config.sources].
   std::vector<Endpoint> destinations;  ///< Of results: the known addresses, or the group.
+  std::unique_ptr<BlockTable> table;   ///< Null: no machine prices hash operations.
 
   /// Switches to the session that shard 0 started. A change of session discards all blocks.
   void adopt(uint32_t session_number) {
@@ -72,6 +77,8 @@ class Job {
   /// Changes the time-out of straggler mitigation. A block in progress ends one to two of the new
   /// time-outs after its last contribution or this call, whichever is later.
   void set_timeout(Duration timeout, Instant now);
+  /// Changes the effect of silence. A source that is excluded stays so until it contributes.
+  void set_silence(Silence silence) { config.silence = silence; }
   /// Forgets a source: its address, and in a session its key, so that its messages are refused until
   /// the session ends. With mitigation, new blocks do not wait for it.
   /// @param new_key A key that nobody knows.
@@ -92,6 +99,24 @@ class Job {
   uint64_t result_key_ = 0;
   std::vector<ReplyBudget> budgets_;  ///< Shape [config.sources].
 };
+
+/// Returns the request of a hash operation on a block of the job. @param M The machine that gets it.
+template <class M>
+[[nodiscard]] microcode::Xtxn block_table_request(microcode::XtxnKind kind, const Job& job,
+                                                  uint32_t block_id) {
+  if constexpr (M::kSuspends) {
+    if (job.table != nullptr) return job.table->request(kind, block_id);
+  }
+  return {kind, &job.record, memory::kHashBucketBytes};
+}
+
+/// Records in the job's table that the block at a place has a record from now on. Part of a service.
+template <class M>
+void note_record(Job& job, uint32_t place, uint32_t block_id) {
+  if constexpr (M::kSuspends) {
+    if (job.table != nullptr) job.table->insert(place, block_id);
+  }
+}
 
 /// Excludes a block whose sum is final from the timers' scans. Without effect in a job that has an
 /// upper aggregator: its block keeps aging, so that it can be superseded if no answer arrives.

@@ -13,6 +13,7 @@
 
 #include "apps/trio_ml/asynchronous.h"
 #include "apps/trio_ml/contribution.h"
+#include "apps/trio_ml/recording.h"
 
 namespace tributary::trio_ml {
 
@@ -100,6 +101,7 @@ template <microcode::Machine M>
 [[gnu::noinline, gnu::cold]] void refuse_in_place(M& m, Shard& shard, Refusal refusal) {
   ContributionThread<M> thread(m, shard);
   static_cast<void>(thread.parse());
+  record_refusal(shard, refusal.why, refusal.job, thread.message().header, m.now());
   thread.refuse_packet(refusal);
 }
 
@@ -126,6 +128,7 @@ void aggregate_in_place(M& m, Shard& shard, ContributionThread<M>& thread) {
   thread.count_contribution();
 
   static_cast<void>(thread.settle_block());
+  record_arrival(shard, thread.job(), thread.message().header, m.now());
   if (!thread.is_sum_final()) return;
   thread.end_aging();
   emit_in_place(m, shard, thread.job(), thread.block());

@@ -286,16 +286,7 @@ Session::JoinAnswer Session::start_or_wait(uint32_t source, Instant now) {
   // Not earlier: the list of a worker that has died must not count.
   if (const auto refused = refuse_other_list()) return *refused;
 
-  if (config_.upstream.is_set()) {
-    if (upstream_refusal_.reason != Reason::kNone && now - upstream_refused_at_ <= kSilentAfter) {
-      return refusal(upstream_refusal_.reason, upstream_refusal_.value);
-    }
-    JoinAnswer answer = pending(Reason::kWaitingForUpstream, now);
-    answer.join_upstream = now - upstream_asked_at_ >= kUpstreamJoinEvery;
-    if (answer.join_upstream) upstream_asked_at_ = now;
-    upstream_first_asked_at_ = std::min(upstream_first_asked_at_, now);
-    return answer;
-  }
+  if (config_.upstream.is_set()) return ask_upstream(now);
   start(now);
   JoinAnswer answer{.reply = MessageType::kWelcome, .body = welcome_body(source), .started = true};
   return answer;
@@ -425,7 +416,7 @@ wire::ControlBody Session::welcome_body(uint32_t source) const {
   const uint32_t above = config_.upstream.is_set() ? upstream_narrow_max_ : agreed_narrow_max_;
   body.narrow_max = std::min({agreed_narrow_max_, above, 2 * body.gradients_max});
   if (config_.mitigation) {
-    body.timeout_us = static_cast<uint32_t>(in_nanoseconds(config_.timeout) / 1000);
+    body.timeout_us = static_cast<uint32_t>(in_microseconds(config_.timeout));
   }
   body.channels =
       static_cast<uint8_t>(std::min({config_.channels, agreed_channels_, upstream_channels_}));
@@ -439,6 +430,7 @@ wire::ControlBody Session::welcome_body(uint32_t source) const {
     body.salt_low = session_salt.low;
   }
   body.group = config_.group;
+  body.reports = config_.reports;
   return body;
 }
 
@@ -478,23 +470,7 @@ void Session::end() {
   upstream_cookie_ = 0;
   upstream_first_asked_at_ = Instant::never();
   upstream_vouched_ = false;
-}
-
-bool Session::upstream_welcome(const wire::Message& message, Instant now) {
-  upstream_refusal_ = {};
-  if (number() != 0 || draining_) return false;
-  if (message.extension.key != upstream_nonce_ || !all_pending(now)) return false;
-  upstream_window_ = message.body.window;
-  upstream_gradients_max_ = message.body.gradients_max;
-  upstream_narrow_max_ = message.body.narrow_max;
-  upstream_channels_ = message.body.channels;
-  upstream_result_key_.store(message.body.result_key, std::memory_order_relaxed);
-  upstream_salt_high_.store(message.body.salt_high, std::memory_order_relaxed);
-  upstream_salt_low_.store(message.body.salt_low, std::memory_order_relaxed);
-  // Release: a shard that reads this key also reads the values above.
-  upstream_key_.store(message.body.key, std::memory_order_release);
-  start(now);
-  return true;
+  upstream_watch_.restart();
 }
 
 }  // namespace tributary::trio_ml

@@ -24,6 +24,7 @@
 #include "apps/trio_ml/config.h"
 #include "apps/trio_ml/records.h"
 #include "apps/trio_ml/reply_budget.h"
+#include "apps/trio_ml/upstream_watch.h"
 #include "auth/cookie.h"
 #include "auth/keys.h"
 #include "auth/session_seal.h"
@@ -79,6 +80,10 @@ class Session {
   }
   /// Tells whether the member has left, or was silent for kSilentAfter.
   [[nodiscard]] bool is_gone(uint32_t source, Instant now) const;
+  /// Tells whether the member has not left, but is gone by its silence.
+  [[nodiscard]] bool is_silent(uint32_t source, Instant now) const {
+    return !has_left(source) && is_gone(source, now);
+  }
   /// Tells whether a session runs and one of its members is left. Any thread may ask.
   [[nodiscard]] bool is_in_use(Instant now) const;
   /// Tells whether plain packets used the job lately. Any thread may ask.
@@ -104,6 +109,9 @@ class Session {
   [[nodiscard]] uint64_t upstream_result_key() const {
     return upstream_result_key_.load(std::memory_order_relaxed);
   }
+  /// Returns the watch over the upper aggregator's answers.
+  [[nodiscard]] UpstreamWatch& upstream_watch() { return upstream_watch_; }
+  [[nodiscard]] const UpstreamWatch& upstream_watch() const { return upstream_watch_; }
   /// Records that plain packets use the job.
   void heard_plain(Instant now) {
     // Relaxed: a rough time that is compared with seconds.
@@ -158,6 +166,7 @@ class Session {
   void drain() { draining_ = true; }
   /// Changes the time-out that the welcomes of further sessions state.
   void set_timeout(Duration timeout) { config_.timeout = timeout; }
+  void set_silence(Silence silence) { config_.silence = silence; }
   /// Ends the session if all members are gone. @return whether it did.
   bool expire(Instant now);
   /// Ends the session at once, because the upper aggregator has lost it.
@@ -182,6 +191,16 @@ class Session {
   [[nodiscard]] bool may_answer_upstream(Instant now) {
     return number() == 0 && all_pending(now) && all_confirmed() && upstream_answers_.take(now);
   }
+  /// Tells whether sources wait for a session of the upper aggregator, so that it is asked.
+  [[nodiscard]] bool waits_for_upstream(Instant now) const {
+    return number() == 0 && upstream_asked_at_ > Instant() &&
+           now - upstream_asked_at_ <= kJoinFreshFor;
+  }
+  /// Returns the upper aggregator's reason to refuse this one; kNone: it has not refused lately.
+  [[nodiscard]] wire::Reason upstream_refusal(Instant now) const {
+    return now - upstream_refused_at_ <= kSilentAfter ? upstream_refusal_.reason
+                                                      : wire::Reason::kNone;
+  }
   /// Takes the cookie for this aggregator's join.
   void upstream_cookie(uint64_t cookie) { upstream_cookie_ = cookie; }
   /// Records that the upper aggregator sealed a reply with this one's secret.
@@ -195,10 +214,7 @@ class Session {
   bool upstream_welcome(const wire::Message& message, Instant now);
   /// Takes the upper aggregator's refusal. Joins are refused for the same reason for kSilentAfter;
   /// after that, a join is sent to the upper aggregator.
-  void upstream_refused(const wire::ControlBody& body, Instant now) {
-    upstream_refusal_ = body;
-    upstream_refused_at_ = now;
-  }
+  void upstream_refused(const wire::ControlBody& body, Instant now);
 
  private:
   /// A worker that sends joins, and the sequence number of its last sealed one.
@@ -237,6 +253,7 @@ class Session {
   static void take_place(Member& member, uint64_t nonce);
   static void remember_past(Member& member, uint64_t nonce);
   [[nodiscard]] JoinAnswer start_or_wait(uint32_t source, Instant now);
+  [[nodiscard]] JoinAnswer ask_upstream(Instant now);
   [[nodiscard]] uint32_t least_pending_window() const;
   [[nodiscard]] uint32_t least_pending_gradients_max() const;
   [[nodiscard]] uint32_t narrow_max_below() const;
@@ -252,7 +269,7 @@ class Session {
 
   [[nodiscard]] uint32_t tag_of_key(uint32_t upper_half) const;
 
-  JobConfig config_;  ///< Only set_timeout() changes it.
+  JobConfig config_;  ///< Only set_timeout() and set_silence() change it.
 
   const auth::Key256 root_;
   std::optional<auth::Key128> issuing_;  ///< Makes tags; only with authentication.
@@ -290,6 +307,7 @@ class Session {
   uint32_t upstream_narrow_max_ = 0;
   uint32_t upstream_channels_ = wire::kChannelsMax;  ///< The upper aggregator's limit.
   Instant upstream_asked_at_;
+  UpstreamWatch upstream_watch_;
   Instant upstream_first_asked_at_ = Instant::never();  ///< With the present nonce.
   bool upstream_vouched_ = false;                       ///< For the present nonce.
   /// Assumed: a join needs two answers, so twice as many suffice.

@@ -6,9 +6,18 @@
 #include <algorithm>
 #include <utility>
 
+#include "apps/trio_ml/recording.h"
 #include "base/assert.h"
 
 namespace tributary::trio_ml {
+
+Result<void> Shard::place_hash_tables() {
+  TRIB_ASSERT(in_order_.empty());
+  auto table = JobTable::create(memory_);
+  if (!table) return tl::unexpected(table.error());
+  job_table_ = *std::move(table);
+  return {};
+}
 
 Result<void> Shard::add_job(const JobConfig& config, Session& session, Instant start) {
   if (jobs_[config.id] != nullptr) {
@@ -46,8 +55,18 @@ Result<std::unique_ptr<Job>> Shard::make_job(const JobConfig& config, Session& s
     }
     parameters = *std::move(store);
   }
-  return std::make_unique<Job>(config, session, *std::move(window), std::move(parameters), index_,
-                               start);
+  auto job = std::make_unique<Job>(config, session, *std::move(window), std::move(parameters),
+                                   index_, start);
+  if (job_table_ != nullptr) {
+    auto table = BlockTable::create(config.id, job->window.place_count(), memory_);
+    if (!table) {
+      return failure(fmt::format("job {}: the hash table of its blocks needs {} bytes: {}",
+                                 config.id, BlockTable::memory_bytes(job->window.place_count()),
+                                 table.error().text));
+    }
+    job->table = *std::move(table);
+  }
+  return job;
 }
 
 void Shard::insert(std::unique_ptr<Job> job) {
@@ -55,11 +74,13 @@ void Shard::insert(std::unique_ptr<Job> job) {
   TRIB_ASSERT(place == nullptr);
   place = std::move(job);
   in_order_.push_back(place.get());
+  if (job_table_ != nullptr) job_table_->insert(place->config.id);
   timers_due_ = Instant();  // Its timers have not run yet.
 }
 
 std::unique_ptr<Job> Shard::remove(uint8_t id) {
   std::erase(in_order_, jobs_[id].get());
+  if (job_table_ != nullptr && jobs_[id] != nullptr) job_table_->erase(id);
   return std::move(jobs_[id]);
 }
 
@@ -68,8 +89,13 @@ void Shard::set_timeout(uint8_t id, Duration timeout, Instant now) {
   timers_due_ = Instant();
 }
 
+void Shard::record_to(recorder::Writer* recorder) {
+  if (recorder_ != nullptr) recorder_->flush();
+  recorder_ = recorder;
+}
+
 void Shard::note(const Job& job, uint32_t source, Event event) {
-  if (events_ == nullptr) return;
+  if (events_ == nullptr && recorder_ == nullptr) return;
   event.job_id = job.config.id;
   if (source < job.config.sources) {
     event.ranks = job.session.ranks_of(source);
@@ -79,12 +105,16 @@ void Shard::note(const Job& job, uint32_t source, Event event) {
 }
 
 void Shard::note(const Event& event) {
-  if (events_ == nullptr) return;
-  if (is_of_strangers(event.kind) && !stranger_events_.take(event.at)) return events_->lose();
-  events_->put(event);
+  if (events_ == nullptr && recorder_ == nullptr) return;
+  const bool is_left_out = is_of_strangers(event.kind) && !stranger_events_.take(event.at);
+  if (events_ != nullptr) is_left_out ? events_->lose() : events_->put(event);
+  if (recorder_ != nullptr) {
+    is_left_out ? recorder_->leave_out() : recorder_->note(recorded(event), event.at);
+  }
 }
 
 void Shard::begin_burst() {
+  if (recorder_ != nullptr) recorder_->flush();
   for (Job* job : in_order_) {
     if (job->window.has_cooling()) job->window.thaw();
   }

@@ -25,6 +25,7 @@
 #include "apps/trio_ml/reply_budget.h"
 #include "apps/trio_ml/session.h"
 #include "memory/shared_memory.h"
+#include "recorder/writer.h"
 
 namespace tributary::trio_ml {
 
@@ -35,6 +36,11 @@ class Shard {
       : index_(index), shard_count_(shard_count), udp_port_(udp_port), memory_(memory) {
     in_order_.reserve(wire::kJobsMax);  // So that insert() never allocates.
   }
+
+  /// Places the hash tables of the jobs, and those of the blocks of jobs made from now on, in shared
+  /// memory, for a machine that prices hash operations. @return an Error if too little is left.
+  /// @pre The shard has no job.
+  Result<void> place_hash_tables();
 
   /// Adds a job and takes its memory. All shards share the session, which must outlive the job.
   Result<void> add_job(const JobConfig& config, Session& session, Instant start);
@@ -50,10 +56,14 @@ class Shard {
   [[nodiscard]] std::unique_ptr<Job> remove(uint8_t id);
   /// Changes the time-out of a job's straggler mitigation. @pre The job exists.
   void set_timeout(uint8_t id, Duration timeout, Instant now);
+  /// Changes the effect of a silent member of a job. @pre The job exists.
+  void set_silence(uint8_t id, Silence silence) { jobs_[id]->set_silence(silence); }
 
   /// Returns the job, or null.
   [[nodiscard]] Job* job(uint8_t id) { return jobs_[id].get(); }
   [[nodiscard]] std::span<Job* const> jobs() const { return in_order_; }
+  /// Returns the hash table of the jobs; null before place_hash_tables().
+  [[nodiscard]] const JobTable* job_table() const { return job_table_.get(); }
 
   /// This core's number.
   [[nodiscard]] uint32_t index() const { return index_; }
@@ -65,6 +75,14 @@ class Shard {
 
   /// Notes events in this ring from now on; null: notes none.
   void log_to(EventRing* events) { events_ = events; }
+  /// Records packets and events with this writer from now on; null: records none. The writer must
+  /// outlive the shard or the next call.
+  void record_to(recorder::Writer* recorder);
+  /// Returns the writer for recording.h; null: there is none.
+  [[nodiscard]] recorder::Writer* record_writer() const { return recorder_; }
+  /// Takes a token for the record of a refused packet. @return false if none is left.
+  [[nodiscard]] bool may_record_refusal(Instant now) { return refusal_records_.take(now); }
+
   /// Notes an event of a job; job, ranks and address come from the arguments. Off the packet path.
   /// @param source The event's source; kSourcesMax: it is about the whole job.
   [[gnu::noinline, gnu::cold]] void note(const Job& job, uint32_t source, Event event);
@@ -101,10 +119,24 @@ class Shard {
   /// to slow down the members' packets.
   ReplyBudget strangers_{/*burst=*/256, /*per_ms=*/4};
   Counters counters_{};
+  std::unique_ptr<JobTable> job_table_;
   EventRing* events_ = nullptr;  ///< Null: nobody reads events.
+  recorder::Writer* recorder_ = nullptr;
+  /// Refused packets in the recorder. Assumed: enough to see a pattern, and so few that a flood of
+  /// strangers needs seconds to overwrite the members' events.
+  ReplyBudget refusal_records_{/*burst=*/1024, /*per_ms=*/4};
   /// Events that strangers can cause. Assumed: enough for all ranks of a job to join at once, and too
   /// few to fill the ring within the reader's pause of 0.1 s.
   ReplyBudget stranger_events_{/*burst=*/512, /*per_ms=*/1};
 };
+
+/// Returns the request of a look-up of a job. @param M The machine that gets it.
+template <class M>
+[[nodiscard]] microcode::Xtxn job_table_request(const Shard& shard, uint8_t job_id) {
+  if constexpr (M::kSuspends) {
+    if (const JobTable* const jobs = shard.job_table()) return jobs->look_up(job_id);
+  }
+  return {microcode::XtxnKind::kHashLookup, &shard, memory::kHashBucketBytes};
+}
 
 }  // namespace tributary::trio_ml

@@ -79,9 +79,7 @@ template <microcode::Machine M>
 microcode::Subroutine<void, M> take_result(M& m, Shard& shard, Job& job, const Message& message,
                                            const Arrival& arrival) {
   const BlockName name{message.header.gen_id, message.header.block_id, message.header.extended};
-  const Found found =
-      co_await m.issue(microcode::Xtxn{microcode::XtxnKind::kHashLookup, &job.record, 8},
-                       [&job, name] { return job.window.find(name); });
+  const Found found = co_await look_up_block(m, job, name);
   const bool wanted = found.kind == Found::Kind::kActive &&
                       found.block->phase == BlockPhase::kSentUp &&
                       !check_against_block(*found.block, message).is_refused();
@@ -132,21 +130,29 @@ template <microcode::Machine M>
 void end_lost_session(M& m, Shard& shard, Job& job) {
   Message notice = control_message(job, {}, MessageType::kNotice);
   notice.body.reason = Reason::kSessionLost;
+  notice.body.group = job.config.upstream;
   notify_all(m, shard, job, notice);
   if (shard.index() != 0 || job.session.number() == 0) return;
   end_with_upstream(m, shard, job);
 }
 
-/// Forwards a notice of the upper aggregator to the sources. If the notice says that the session is
-/// lost, shard 0 ends it here.
+/// Forwards a notice of the upper aggregator to the sources, and names that aggregator if the notice
+/// is about its sender. If the notice says that the session is lost, shard 0 ends it here.
 template <microcode::Machine M>
 void pass_notice_down(M& m, Shard& shard, Job& job, const Message& message) {
   Message notice = message;
   notice.header.job_id = job.config.id;
   notice.extension.key = job.result_key();
+  const bool at_fault = names_aggregator(MessageType::kNotice, message.body.reason);
+  if (at_fault && !notice.body.group.is_set()) notice.body.group = job.config.upstream;
   notify_all(m, shard, job, notice);
-  const bool lost = message.body.reason == Reason::kSessionLost;
-  if (lost && shard.index() == 0 && job.session.number() != 0) end_with_upstream(m, shard, job);
+  if (!at_fault || shard.index() != 0 || job.session.number() == 0) return;
+  if (message.body.reason == Reason::kSessionLost) return end_with_upstream(m, shard, job);
+  shard.note(job, wire::kSourcesMax,
+             {.kind = EventKind::kUpstreamLost,
+              .reason = message.body.reason,
+              .at = m.now(),
+              .address = notice.body.group});
 }
 
 }  // namespace detail
@@ -179,6 +185,7 @@ microcode::Subroutine<void, M> take_from_upstream(M& m, Shard& shard, Job& job,
     refuse(m, shard, verdict.reason());
     co_return;
   }
+  job.session.upstream_watch().heard();
   switch (type) {
     case MessageType::kResult:
       co_await detail::take_result(m, shard, job, message, arrival);
@@ -198,6 +205,7 @@ microcode::Subroutine<void, M> take_from_upstream(M& m, Shard& shard, Job& job,
       }
       break;
     case MessageType::kPending:
+      job.session.upstream_watch().take_pending(message.body);
       if (message.body.reason == Reason::kConfirm && job.session.may_answer_upstream(m.now())) {
         send_control(m, job, upstream_join(job), job.config.upstream);
       }

@@ -31,8 +31,9 @@ constexpr uint32_t kBurstsPerSecond = 50;
 constexpr uint32_t kGradientsMax = 64;
 constexpr uint32_t kJunkBytesMax = 1472;
 
-constexpr std::array kUpward{MessageType::kContribution, MessageType::kProbe, MessageType::kJoin,
-                             MessageType::kLeave, MessageType::kKeepAlive};
+constexpr std::array kUpward{MessageType::kContribution, MessageType::kProbe,
+                             MessageType::kJoin,         MessageType::kLeave,
+                             MessageType::kKeepAlive,    MessageType::kReport};
 constexpr std::array kDownward{MessageType::kResult,  MessageType::kHave,    MessageType::kWelcome,
                                MessageType::kPending, MessageType::kRefusal, MessageType::kNotice,
                                MessageType::kCookie,  MessageType::kReset};

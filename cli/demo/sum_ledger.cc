@@ -10,10 +10,10 @@
 #include <atomic>
 #include <bit>
 #include <cerrno>
-#include <cstring>
 #include <utility>
 
 #include "base/assert.h"
+#include "base/errno_text.h"
 #include "host/number_format.h"
 
 namespace tributary::demo {
@@ -45,7 +45,7 @@ size_t file_bytes(const LedgerShape& shape) {
 }
 
 Error system_error(const std::string& path, const char* action) {
-  return Error{fmt::format("sum ledger '{}' cannot be {}: {}", path, action, std::strerror(errno))};
+  return Error{fmt::format("sum ledger '{}' cannot be {}: {}", path, action, errno_text(errno))};
 }
 
 /// Compares bit patterns: a result must match in every bit.

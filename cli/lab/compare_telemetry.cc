@@ -22,7 +22,6 @@ constexpr uint32_t kQuickFlows = 2'000;
 constexpr uint64_t kQuickPackets = 50'000;
 constexpr double kQuickRate = 50'000;
 const char* const kQuickMemories = "16K,256K";
-const char* const kMemories = "16K,64K,256K,1M,4M";
 
 struct TelemetryFlags {
   lab::TelemetryComparison settings;
@@ -43,7 +42,7 @@ Result<lab::TelemetryComparison> settings_of(const TelemetryFlags& flags) {
     if (!flags.has_rate) settings.rate = kQuickRate;
   }
   std::string memories = flags.memories;
-  if (memories.empty()) memories = flags.quick ? kQuickMemories : kMemories;
+  if (memories.empty()) memories = flags.quick ? kQuickMemories : lab::kTelemetryMemories;
   auto parsed = lab::parse_memories("--memory", memories);
   if (!parsed) return tl::unexpected(parsed.error());
   settings.memories = *std::move(parsed);
@@ -108,7 +107,7 @@ void add_lab_compare_telemetry(CLI::App& compare, int& exit_code) {
       ->add_option("--memory", flags->memories,
                    fmt::format("Memory sizes, with commas between; K and M are 2^10 and 2^20 "
                                "bytes (default {})",
-                               kMemories))
+                               lab::kTelemetryMemories))
       ->type_name("LIST");
   command->add_flag("--quick", flags->quick,
                     fmt::format("A small run: {} flows, {} packets, {} a second, memory {}",

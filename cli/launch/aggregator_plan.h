@@ -48,9 +48,4 @@ struct Aggregators {
                                                    const LaunchSurroundings& around,
                                                    const Ranks& ranks);
 
-/// Returns whole milliseconds, rounded down.
-[[nodiscard]] inline uint64_t in_milliseconds(Duration duration) {
-  return static_cast<uint64_t>(in_nanoseconds(duration) / 1'000'000);
-}
-
 }  // namespace tributary::cli

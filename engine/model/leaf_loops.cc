@@ -112,6 +112,7 @@ void ModelMachine::AccumulateLoop::add(Instant at) {
       timing().access_line(RmwKind::kAdd, begin, bank_, size_bytes, at, train);
   thread_.bank_busy += timing().service_time(RmwKind::kAdd, size_bytes) * train;
   thread_.crossbar_bytes += uint64_t{size_bytes} * train;
+  count_add();
   if (payload_ != nullptr) add_values();
   next_at_ = reply.done_at;
   spent_[LatencyPart::kBankQueue] += reply.queued;

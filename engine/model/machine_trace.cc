@@ -7,10 +7,25 @@
 namespace tributary::engine {
 
 const char* to_string(microcode::XtxnKind kind) {
-  static constexpr std::array<const char*, 11> kNames{
-      "read",        "write",       "fetch-and-op", "masked write", "counter increment", "police",
-      "hash lookup", "hash insert", "hash delete",  "hash scan",    "tail read"};
-  static_assert(kNames.size() == static_cast<size_t>(microcode::XtxnKind::kTailRead) + 1);
+  static constexpr std::array<const char*, microcode::kXtxnKindCount> kNames{"read",
+                                                                             "write",
+                                                                             "fetch-and-and",
+                                                                             "fetch-and-or",
+                                                                             "fetch-and-xor",
+                                                                             "fetch-and-clear",
+                                                                             "fetch-and-swap",
+                                                                             "masked write",
+                                                                             "add",
+                                                                             "counter increment",
+                                                                             "police",
+                                                                             "fetch-and-add",
+                                                                             "fetch-and-op",
+                                                                             "hash lookup",
+                                                                             "hash insert",
+                                                                             "hash delete",
+                                                                             "hash scan",
+                                                                             "tail read"};
+  static_assert(kNames.back() != nullptr, "every kind has a name");
   return kNames[static_cast<uint32_t>(kind)];
 }
 

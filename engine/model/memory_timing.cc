@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/assert.h"
+#include "memory/hash_buckets.h"
 
 namespace tributary::engine {
 namespace {
@@ -27,6 +28,8 @@ RmwKind rmw_kind(XtxnKind kind) {
     case XtxnKind::kHashInsert:
     case XtxnKind::kHashDelete:
       return RmwKind::kWrite;
+    case XtxnKind::kAdd32:
+      return RmwKind::kAdd;
     default:
       return RmwKind::kOther;
   }
@@ -120,10 +123,25 @@ MemoryReply MemoryTiming::access(const microcode::Xtxn& xtxn, Instant at, uint32
   const uint32_t size_bytes = xtxn.kind == XtxnKind::kHashScan
                                   ? kRecordsPerScan * parameters_.ref_flag_bytes
                                   : std::max(xtxn.size_bytes, 1U);
-  // The bucket first, then the record.
-  MemoryReply reply = access(kind, xtxn.target, size_bytes, at, train);
+  // The buckets first, then the record.
+  MemoryReply reply = xtxn.table == nullptr ? access(kind, xtxn.target, size_bytes, at, train)
+                                            : visit_buckets(xtxn, kind, at, train);
   reply.done_at = reply.done_at + parameters_.hash_latency;
   reply.part = LatencyPart::kHash;
+  return reply;
+}
+
+MemoryReply MemoryTiming::visit_buckets(const microcode::Xtxn& xtxn, RmwKind kind, Instant at,
+                                        uint32_t train) {
+  MemoryReply reply{at, Duration(), Duration(), LatencyPart::kHash};
+  const uint32_t count = xtxn.table->chain_length(xtxn.target);
+  for (uint32_t i = 0; i < count; i++) {
+    const MemoryReply visit =
+        access(kind, xtxn.table->chained(xtxn.target, i), memory::kHashBucketBytes, at, train);
+    reply.done_at = reply.done_at + (visit.done_at - at);
+    reply.queued += visit.queued;
+    reply.crossbar_held += visit.crossbar_held;
+  }
   return reply;
 }
 

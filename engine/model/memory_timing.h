@@ -41,8 +41,9 @@ struct MemoryReply {
 /// - The cache is direct-mapped, in lines of 64 bytes, and loads a line on a miss (assumed: the
 ///   paper states only its size).
 /// - A bank queues up to bank_queue_requests; further requests wait in the crossbar.
-/// - A hash operation takes hash_latency and then accesses its record. A scan accesses the REF
-///   flags of 64 records.
+/// - A hash operation visits the buckets of its key (memory/hash_buckets.h). The reply takes the
+///   time of one bucket after the other, and hash_latency; the banks take the requests at the time
+///   of the first (assumed). A scan accesses the REF flags of 64 records.
 /// - A target outside shared memory (a program's counter in host memory) counts as SRAM. Its first
 ///   use assigns it a bank, so no host address affects a result.
 class MemoryTiming {
@@ -137,6 +138,9 @@ class MemoryTiming {
     const Instant all_served_at = ledgers_[bank].reserve(arrived_at, service * train);
     return std::max(arrived_at + service, all_served_at - service * (train - 1));
   }
+  /// Times the visit of all buckets of a hash operation. @pre xtxn.table is set.
+  [[nodiscard]] MemoryReply visit_buckets(const microcode::Xtxn& xtxn, memory::RmwKind kind,
+                                          Instant at, uint32_t train);
   [[nodiscard]] Instant serve_exact(const memory::RmwRequest& request, uint32_t bank,
                                     Instant arrived_at, uint32_t train);
 

@@ -96,6 +96,10 @@ void ModelMachine::parse_headers(ModelThread& thread) {
   thread.parts[LatencyPart::kInstructions] += thread.local_at - at;
 }
 
+void ModelMachine::pass_egress(ModelThread& thread) {
+  thread.local_at = run_instructions(thread, thread.local_at, parameters_.egress_instructions);
+}
+
 void ModelMachine::run(ModelThread& thread) {
   TRIB_ASSERT(current_ == nullptr);
   const Instant now = core_.now();

@@ -10,6 +10,7 @@
 /// Tests:   tests/engine/model/model_machine_test.cc, tests/engine/model/aggregation_test.cc
 #pragma once
 
+#include <array>
 #include <memory>
 #include <optional>
 #include <source_location>
@@ -96,6 +97,8 @@ class ModelMachine {
   }
   /// Executes the instructions for the headers that a port has removed.
   void parse_headers(ModelThread& thread);
+  /// Executes the instructions of the egress pass.
+  void pass_egress(ModelThread& thread);
   /// Runs the thread until it waits or ends. @pre it has its PPE.
   void run(ModelThread& thread);
 
@@ -124,6 +127,9 @@ class ModelMachine {
     uint64_t finish_instructions = 0;
   };
   [[nodiscard]] const LoopCounters& loops() const { return loops_; }
+  /// Counts requests by XtxnKind. A turn of the payload loop is one kAdd32.
+  using XtxnCounts = std::array<uint64_t, microcode::kXtxnKindCount>;
+  [[nodiscard]] const XtxnCounts& xtxns() const { return xtxns_; }
 
   // --- For programs: microcode::Machine ----------------------------------------------------------
 
@@ -153,6 +159,7 @@ class ModelMachine {
   template <class F>
   auto issue(const microcode::Xtxn& xtxn, F&& service, const Place& place = Place::current()) {
     meter_->issue_xtxn(place);
+    count_xtxn(xtxn.kind);
     return Reply<std::decay_t<F>>(*this, xtxn, std::forward<F>(service));
   }
   template <class F>
@@ -192,6 +199,9 @@ class ModelMachine {
   [[nodiscard]] const ArrivedPacket& packet() const {
     TRIB_ASSERT(current().has_packet);
     return current_->packet;
+  }
+  void count_xtxn(microcode::XtxnKind kind) {
+    xtxns_[static_cast<uint32_t>(kind)] += current().packet.train;
   }
   void end_packet();
   [[nodiscard]] OutgoingPacket* add_outgoing(std::span<const std::byte> payload, bool whole);
@@ -249,6 +259,7 @@ class ModelMachine {
   ModelMachineCounters counters_;
   const std::unique_ptr<microcode::AccessMeter> meter_ = std::make_unique<microcode::AccessMeter>();
   LoopCounters loops_;
+  XtxnCounts xtxns_{};
 };
 
 /// An XTXN in progress. It lies where its issuer keeps it and never moves.
@@ -289,6 +300,9 @@ class ModelRequest {
   Instant next_at_;
 
   // For loops: access to parts of the machine.
+  void count_add() {
+    machine_.xtxns_[static_cast<uint32_t>(microcode::XtxnKind::kAdd32)] += thread_.packet.train;
+  }
   [[nodiscard]] const Parameters& parameters() const { return machine_.parameters_; }
   [[nodiscard]] ModelMachine::LoopCounters& loop_counters() { return machine_.loops_; }
   [[nodiscard]] MemoryTiming& timing() { return machine_.timing_; }
@@ -390,6 +404,7 @@ class ModelMachine::Post final : public ModelRequest {
 template <class F>
 void ModelMachine::post(const microcode::Xtxn& xtxn, F&& service, const Place& place) {
   meter_->issue_xtxn(place);
+  count_xtxn(xtxn.kind);
   ModelThread& thread = current();
   const Duration stall = timing_.backpressure(xtxn.target, thread.local_at);
   thread.parts[LatencyPart::kBankQueue] += stall;

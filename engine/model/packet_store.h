@@ -41,6 +41,15 @@ class PacketStore {
   [[nodiscard]] std::span<const std::byte> bytes(PacketHandle packet) const {
     return is_whole(packet) ? whole_.bytes(inner(packet)) : heads_.bytes(packet);
   }
+  /// Adds references, each of which needs a release().
+  void add_references(PacketHandle packet, uint32_t count) {
+    if (is_whole(packet)) {
+      whole_.add_references(inner(packet), count);
+    } else {
+      heads_.add_references(packet, count);
+    }
+  }
+  /// Drops one reference. The last one frees the packet.
   void release(PacketHandle packet) {
     if (is_whole(packet)) {
       whole_.release(inner(packet));

@@ -27,6 +27,18 @@ constexpr uint32_t engines_of(uint32_t ppe_count) {
 static_assert(engines_of(kPpeCount[kTestbedGeneration - 1]) == memory::kRmwEngineCount);
 static_assert(engines_of(kPpeCount[0]) == 2 && engines_of(kPpeCount[5]) == 19);
 
+/// Ports of a PFE, Gbit/s. Source: Trio paper §2.1 for generations 1 and 6; Juniper TechPost "MPC10E
+/// Deepdive" (2023) for 5. Assumed for 2 to 4: 40 x 12.5^((g - 1) / 4), rounded.
+constexpr std::array<uint32_t, kGenerations> kPortGbitPerS{40, 75, 141, 266, 500, 1600};
+/// Fabric of a PFE, Gbit/s. Source for generation 1: juniper.cluepon.net "Trio oversubscription", 40
+/// Gbit/s for each PFE in an MX480 with two boards. For 5: Juniper "SCBE3-MX Description", 1.5 Tbit/s
+/// for each slot with an MPC10E, which has three PFEs. Assumed for the others: as wide as the ports.
+constexpr std::array<uint32_t, kGenerations> kFabricGbitPerS = kPortGbitPerS;
+static_assert(kFabricGbitPerS[0] == 40 && kFabricGbitPerS[4] == 1500 / 3);
+/// Assumed: the headers are parsed as on arrival; one instruction rewrites the link header, one
+/// counts the packet at its port.
+constexpr uint32_t kEgressInstructions = Parameters().header_instructions + 2;
+
 constexpr double kTicksPerNanosecond = static_cast<double>(nanoseconds(1).ticks());
 /// One minute: more than any latency, and far from overflow.
 constexpr double kLatencyNsMax = 60e9;
@@ -84,8 +96,9 @@ struct Row {
 using P = Parameters;
 constexpr double kThreadsMax = AvailabilityDispatch::kThreadsEachMax;
 constexpr double kBytesMax = 1 << 20;
+constexpr double kGbitPerSMax = 1e6;
 
-const std::array<Row, 25> kRows{{
+const std::array<Row, 28> kRows{{
     {"generation", &P::generation, 1, kGenerations, "", "Trio paper §6.1: the testbed's is 5"},
     {"clock_period_ns", &P::clock_period, 0.01, 1e6, "ns", "Trio paper §6.3: 1 GHz"},
     {"ppe_count", &P::ppe_count, 1, 4096, "", "Trio paper §8: 16 to 160; between: assumed"},
@@ -117,6 +130,11 @@ const std::array<Row, 25> kRows{{
     {"packet_buffer_packets", &P::packet_buffer_packets, 1, 1 << 24, "",
      "Juniper: 100 ms of four ports, in packets of 1024 gradients"},
     {"packet_bytes_max", &P::packet_bytes_max, kHeadBytes, kBytesMax, "B", "assumed"},
+    {"port_gbit_per_s", &P::port_gbit_per_s, 0, kGbitPerSMax, "Gbit/s",
+     "Trio paper §2.1: 40 to 1600; 0: links model them"},
+    {"fabric_gbit_per_s", &P::fabric_gbit_per_s, 0, kGbitPerSMax, "Gbit/s",
+     "Juniper SCBE3-MX: 500 in generation 5; 0: not modelled"},
+    {"egress_instructions", &P::egress_instructions, 0, 1000, "", "assumed; 0: not modelled"},
     {"reorder_queues", &P::reorder_queues, 1, 1 << 24, "", "assumed"},
 }};
 
@@ -131,6 +149,13 @@ Result<Parameters> preset(uint32_t generation) {
   parameters.generation = generation;
   parameters.ppe_count = kPpeCount[generation - 1];
   parameters.rmw_engine_count = engines_of(parameters.ppe_count);
+  return parameters;
+}
+
+Parameters with_egress(Parameters parameters) {
+  parameters.port_gbit_per_s = kPortGbitPerS[parameters.generation - 1];
+  parameters.fabric_gbit_per_s = kFabricGbitPerS[parameters.generation - 1];
+  parameters.egress_instructions = kEgressInstructions;
   return parameters;
 }
 

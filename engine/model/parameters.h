@@ -76,8 +76,8 @@ struct Parameters {
   /// Requests of 64 bytes that can queue at a bank. Further requests wait in the crossbar, and a
   /// thread that posts another one stalls (§2.3 "backpressure"). Assumed.
   uint32_t bank_queue_requests = 16;
-  /// Time of a hash operation before it accesses its record. Assumed: one SRAM access, for the
-  /// bucket.
+  /// Time of a hash operation beside the visits of its buckets: the hash itself and the access to
+  /// the record. Assumed: one SRAM access.
   Duration hash_latency = nanoseconds(70);
   /// Bytes of a record that hold its REF flag, for a scan. Assumed: one smallest request.
   uint32_t ref_flag_bytes = memory::kRequestBytesMin;
@@ -100,10 +100,21 @@ struct Parameters {
   /// Longest packet. Assumed: the most gradients that a header can name (§4, Figure 8: 4095) and
   /// 256 bytes of headers, in whole cache lines.
   uint32_t packet_bytes_max = 16'640;
+  // --- The egress side and the ports. 0: not modelled ---
+  // The paper's figures have none of them: links carry their packets, and the calibrated ingress
+  // latency covers the standard forwarding code. with_egress() sets them.
+  uint32_t port_gbit_per_s = 0;    ///< All ports of a PFE together, in each direction.
+  uint32_t fabric_gbit_per_s = 0;  ///< From a PFE to all others, and back.
+  /// Instructions of a packet's pass through the egress PFE.
+  uint32_t egress_instructions = 0;
+
   /// Queues of the reorder engine; flows in different queues do not wait for each other. Assumed.
   uint32_t reorder_queues = 1024;
 
   [[nodiscard]] uint32_t thread_count() const { return ppe_count * threads_each; }
+  [[nodiscard]] bool models_egress() const {
+    return port_gbit_per_s + fabric_gbit_per_s + egress_instructions > 0;
+  }
   [[nodiscard]] Duration instruction_time() const { return clock_period * instruction_cycles; }
   /// Returns the bytes of a UDP payload that are in local memory from the start.
   [[nodiscard]] uint32_t head_payload_bytes() const { return kHeadBytes - header_bytes; }
@@ -111,6 +122,9 @@ struct Parameters {
 
 /// Returns the numbers of a Trio generation. Refuses a generation outside 1 to 6.
 [[nodiscard]] Result<Parameters> preset(uint32_t generation);
+
+/// Adds the egress side and the ports of the generation: a prediction. docs/model.md has the sources.
+[[nodiscard]] Parameters with_egress(Parameters parameters);
 
 /// Checks all values. @return an Error for the first value that is not allowed.
 [[nodiscard]] Result<void> check(const Parameters& parameters);

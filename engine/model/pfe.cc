@@ -25,6 +25,10 @@ PfeCore::PfeCore(EventCore& core, const Parameters& parameters, memory::SharedMe
       dispatch_({.ppe_count = parameters.ppe_count, .threads_each = parameters.threads_each}),
       reorder_({.packet_count = parameters.packet_buffer_packets,
                 .queue_count = parameters.reorder_queues}),
+      has_egress_(parameters.models_egress()),
+      ports_in_(parameters.port_gbit_per_s, core.now()),
+      fabric_(parameters.fabric_gbit_per_s, core.now()),
+      ports_out_(parameters.port_gbit_per_s, core.now()),
       measured_from_(core.now()),
       threads_used_(core.now()),
       issue_used_(core.now()),
@@ -39,6 +43,7 @@ void PfeCore::arrive(std::span<const std::byte> stored, uint32_t size_bytes, con
   TRIB_ASSERT(stored.size() <= size_bytes && train >= 1 && train <= parameters_.thread_count());
   counted_.arrived += train;
   arrival_count_++;
+  ports_in_.note(core_.now(), cable_bytes(frame_bytes(parameters_, layer, size_bytes)), train);
   if (size_bytes > parameters_.packet_bytes_max) {
     counted_.refused_too_long += train;
     if (trace_.on()) trace_refusal(arrival_count_, "too long");
@@ -86,6 +91,9 @@ void PfeCore::dispatch() {
       ModelThread& thread = *timers_waiting_.front();
       timers_waiting_.pop_front();
       start_timer(thread);
+    } else if (egress_ready_count_ > 0) {
+      if (free < egress_[egress_started_count_].train) break;
+      start_egress();
     } else if (ready_count_ > 0 && free >= waiting_.front().train) {
       start_packet();
     } else {
@@ -243,17 +251,29 @@ void PfeCore::leave(ModelThread& thread) {
   thread.parts[LatencyPart::kReorder] = inside - thread.parts.sum();
   latency_.add(thread.parts, thread.packet.train);
   if (thread.gradients > 0) adding_.add(thread.parts, thread.packet.train);
-  if (thread.forwarded) {
-    if (trace_.on()) [[unlikely]] {
-      trace_departure(thread, machine_.packets().bytes(thread.packet.stored),
-                      thread.packet.size_bytes, std::span(&thread.packet.source, 1));
-    }
-    sink_.forward(machine_.packets().bytes(thread.packet.stored), thread.packet.size_bytes,
-                  thread.packet.source, thread.packet.number);
-  }
+  if (thread.forwarded) forward_packet(thread);
   send_outbox(thread);
   machine_.packets().release(thread.packet.stored);
   free_thread(thread);
+}
+
+void PfeCore::forward_packet(const ModelThread& thread) {
+  const ArrivedPacket& packet = thread.packet;
+  const std::span<const std::byte> stored = machine_.packets().bytes(packet.stored);
+  if (trace_.on()) [[unlikely]] {
+    trace_departure(thread, stored, packet.size_bytes, std::span(&packet.source, 1));
+  }
+  if (!has_egress_) {
+    sink_.forward(stored, packet.size_bytes, packet.source, packet.number);
+    return;
+  }
+  machine_.packets().add_references(packet.stored, 1);  // leave() releases its own.
+  depart({.stored = packet.stored,
+          .size_bytes = packet.size_bytes,
+          .train = packet.train,
+          .layer = packet.layer,
+          .destination = packet.source,
+          .number = packet.number});
 }
 
 void PfeCore::send_outbox(ModelThread& thread) {
@@ -263,7 +283,18 @@ void PfeCore::send_outbox(ModelThread& thread) {
       trace_departure(thread, machine_.packets().bytes(packet.stored), packet.size_bytes,
                       packet.destinations);
     }
-    sink_.send(machine_.packets().bytes(packet.stored), packet.size_bytes, packet.destinations);
+    if (has_egress_) {
+      machine_.packets().add_references(packet.stored,
+                                        static_cast<uint32_t>(packet.destinations.size()));
+      for (const Endpoint& destination : packet.destinations) {
+        depart({.stored = packet.stored,
+                .size_bytes = packet.size_bytes,
+                .train = thread.packet.train,
+                .destination = destination});
+      }
+    } else {
+      sink_.send(machine_.packets().bytes(packet.stored), packet.size_bytes, packet.destinations);
+    }
     machine_.packets().release(packet.stored);
   }
   thread.outbox_count = 0;

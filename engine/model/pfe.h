@@ -21,6 +21,7 @@
 #include "base/endpoint.h"
 #include "base/event_core.h"
 #include "engine/model/dispatch.h"
+#include "engine/model/egress.h"
 #include "engine/model/meter.h"
 #include "engine/model/model_machine.h"
 #include "engine/model/parameters.h"
@@ -52,7 +53,9 @@ class PfeSink {
 ///
 ///   arrive() -> packet buffer --ingress latency--> dispatch -> PPE thread -> crossbar -> RMW banks
 ///                                                                 |
-///                                           sink.send() <- reorder engine
+///                 sink.send() <- (port <- PPE thread <- fabric) <- reorder engine
+///
+/// The egress side, in brackets, exists if Parameters::models_egress().
 ///
 /// A packet of train k waits in the packet buffer until k threads are free; they start on the PPEs
 /// with the fewest threads at work. It takes the PPEs' and banks' time of k packets; its latency is
@@ -89,8 +92,10 @@ class PfeCore : private ThreadKeeper {
   [[nodiscard]] const Parameters& parameters() const { return parameters_; }
   /// Returns the use of each instruction since the start, and the code without a price.
   [[nodiscard]] const microcode::AccessMeter& accesses() const { return machine_.accesses(); }
-  /// Packets inside: waiting, in work or held.
-  [[nodiscard]] uint32_t packets_inside() const { return reorder_.inside_count(); }
+  /// Packets inside: waiting, in work, held or on their way out.
+  [[nodiscard]] uint32_t packets_inside() const {
+    return reorder_.inside_count() + static_cast<uint32_t>(egress_.size());
+  }
   /// Returns whether no packet is inside and no thread waits or runs.
   [[nodiscard]] bool is_idle() const {
     return packets_inside() == 0 && timers_waiting_.empty() && dispatch_.busy_count() == 0;
@@ -130,6 +135,21 @@ class PfeCore : private ThreadKeeper {
     void on_event(uint64_t) override;
     PfeCore& pfe;
   };
+  struct FabricEvent final : EventTarget {
+    explicit FabricEvent(PfeCore& owner) : pfe(owner) {}
+    void on_event(uint64_t) override;
+    PfeCore& pfe;
+  };
+  struct EgressEvent final : EventTarget {
+    explicit EgressEvent(PfeCore& owner) : pfe(owner) {}
+    void on_event(uint64_t argument) override;
+    PfeCore& pfe;
+  };
+  struct PortEvent final : EventTarget {
+    explicit PortEvent(PfeCore& owner) : pfe(owner) {}
+    void on_event(uint64_t) override;
+    PfeCore& pfe;
+  };
   ModelThread& new_timer_thread() override;
   void thread_paused(ModelThread& thread) override;
   void thread_ended(ModelThread& thread) override;
@@ -144,7 +164,13 @@ class PfeCore : private ThreadKeeper {
   void give_ppe_threads(ModelThread& thread);
   /// Sends the packets of a packet's thread that has ended and whose turn has come.
   void leave(ModelThread& thread);
+  void forward_packet(const ModelThread& thread);
   void send_outbox(ModelThread& thread);
+  // The egress side: pfe_egress.cc.
+  void depart(EgressPacket packet);
+  void start_egress();
+  void end_egress(uint32_t thread_number);
+  void leave_port();
   void run_due_timers();
   // Called only if trace_ is on.
   void trace_arrival(const ArrivedPacket& packet, std::span<const std::byte> stored) const;
@@ -170,6 +196,26 @@ class PfeCore : private ThreadKeeper {
 
   std::deque<ArrivedPacket> waiting_;  ///< In order of arrival.
   uint64_t ready_count_ = 0;           ///< How many of them have passed the ingress.
+  // Packets on their way out, in order. The first egress_sent_count_ are at the port or were, the
+  // first egress_started_count_ have had a thread.
+  struct EgressPass {
+    uint32_t thread;
+    uint64_t packet;  ///< Counts packets from the first that ever left.
+  };
+  const bool has_egress_;
+  Carrier ports_in_;
+  Carrier fabric_;
+  Carrier ports_out_;
+  FabricEvent fabric_event_{*this};
+  EgressEvent egress_event_{*this};
+  PortEvent port_event_{*this};
+  std::deque<EgressPacket> egress_;
+  std::vector<EgressPass> egress_threads_;  ///< In work.
+  uint64_t egress_started_count_ = 0;
+  uint64_t egress_sent_count_ = 0;
+  uint64_t egress_ready_count_ = 0;  ///< Through the fabric, without a thread.
+  uint64_t egress_left_count_ = 0;   ///< Packets that have left. Never reset.
+
   std::deque<ModelThread*> timers_waiting_;
   std::vector<std::unique_ptr<ModelThread>> threads_;  ///< All ever made, indexed by number.
   std::vector<uint32_t> free_;                         ///< Numbers of unused threads.
@@ -197,6 +243,7 @@ class PfeCore : private ThreadKeeper {
     ModelMachineCounters machine;
     MemoryTiming::Counters memory;
     ModelMachine::LoopCounters loops;
+    ModelMachine::XtxnCounts xtxns{};
     std::vector<Duration> bank_busy;
     std::vector<uint64_t> marks;
     uint64_t held = 0;

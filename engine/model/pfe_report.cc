@@ -27,6 +27,7 @@ PfeCore::Mark PfeCore::mark_now() const {
   mark.machine = machine_.counters();
   mark.memory = machine_.memory_timing().counters();
   mark.loops = machine_.loops();
+  mark.xtxns = machine_.xtxns();
   for (uint32_t bank = 0; bank < machine_.memory_timing().bank_count(); bank++) {
     mark.bank_busy.push_back(machine_.memory_timing().busy(bank));
   }
@@ -45,6 +46,7 @@ void PfeCore::reset_report() {
   issue_used_ = OccupancySeries(now);
   banks_used_ = OccupancySeries(now);
   crossbar_used_ = OccupancySeries(now);
+  for (Carrier* const carrier : {&ports_in_, &fabric_, &ports_out_}) carrier->reset(now);
   active_since_ = now;
   active_ = Duration();
   mark_ = mark_now();
@@ -86,6 +88,11 @@ void PfeCore::fill_counts(Report& report) const {
   report.refused_full += machine.sent_no_room - mark_.machine.sent_no_room;
   report.held_for_order = reorder_.counters().held - mark_.held;
 
+  for (uint32_t i = 0; i < microcode::kXtxnKindCount; i++) {
+    const uint64_t issued = machine_.xtxns()[i] - mark_.xtxns[i];
+    if (issued == 0) continue;
+    report.xtxn_counts.push_back({to_string(static_cast<microcode::XtxnKind>(i)), issued});
+  }
   const MemoryTiming::Counters& memory = machine_.memory_timing().counters();
   report.memory_requests = memory.requests - mark_.memory.requests;
   report.cache_hits = memory.cache_hits - mark_.memory.cache_hits;
@@ -125,12 +132,19 @@ void PfeCore::fill_resources(Report& report) const {
     const OccupancySeries& series;
     uint32_t capacity;
   };
-  const Resource resources[] = {
+  std::vector<Resource> resources = {
       {"RMW banks", "banks at work", banks_used_, banks},
       {"PPEs", "issue slots used", issue_used_, parameters_.ppe_count},
       {"crossbar", "8 bytes a cycle for each bank", crossbar_used_, banks},
       {"threads", "threads at work", threads_used_, parameters_.thread_count()},
   };
+  if (ports_in_.is_limited()) {
+    resources.push_back({"ports in", "time that packets take", ports_in_.used(), 1});
+    resources.push_back({"ports out", "time that packets take", ports_out_.used(), 1});
+  }
+  if (fabric_.is_limited()) {
+    resources.push_back({"fabric", "time that packets take", fabric_.used(), 1});
+  }
   for (const Resource& resource : resources) {
     report.bin_width = std::max(report.bin_width, resource.series.bin_width());
   }

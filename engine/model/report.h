@@ -37,7 +37,8 @@ struct LatencySummary {
 
 /// The use of one resource.
 struct ResourceUse {
-  std::string name;            ///< "threads", "PPEs", "RMW banks", "crossbar".
+  /// "threads", "PPEs", "RMW banks", "crossbar", and where limited "ports in", "fabric", "ports out".
+  std::string name;
   std::string unit;            ///< The counted unit, for people.
   double share = 0;            ///< Of capacity, while any thread was at work.
   double share_peak = 0;       ///< Of capacity, in the fullest bin.
@@ -47,6 +48,12 @@ struct ResourceUse {
 struct InstructionCount {
   std::string name;
   uint64_t executed;
+};
+
+/// The requests of one kind, by its name in traces.
+struct XtxnCount {
+  std::string kind;
+  uint64_t issued;
 };
 
 struct Report {
@@ -64,6 +71,7 @@ struct Report {
   // Threads and instructions.
   uint64_t packet_threads = 0;
   uint64_t timer_threads = 0;
+  uint64_t egress_threads = 0;  ///< Passes of leaving packets, one for each destination.
   uint64_t threads_peak = 0;
   uint64_t instructions = 0;  ///< Executed by packet threads.
   double instructions_per_packet = 0;
@@ -76,6 +84,7 @@ struct Report {
       instruction_counts;  ///< By the program's marks, in order of first use.
 
   // Memory.
+  std::vector<XtxnCount> xtxn_counts;  ///< Kinds that were issued, in the order of XtxnKind.
   uint64_t memory_requests = 0;
   uint64_t cache_hits = 0;
   uint64_t cache_misses = 0;
@@ -90,6 +99,10 @@ struct Report {
   std::vector<ResourceUse> resources;
   LatencySummary latency;  ///< All packets.
   LatencySummary adding;   ///< Packets whose payload was added: the paper's Figure 15.
+  // The egress side, where it is modelled. `latency` ends before it.
+  uint64_t left = 0;         ///< Packets that have left a port, one for each destination.
+  Duration egress_time;      ///< From the reorder engine to the last bit at the port, summed.
+  Duration egress_time_max;  ///< Of one packet.
 };
 
 /// Returns one line: the limiting resource and its share, or, if there was none, the largest part

@@ -48,11 +48,11 @@ struct Talkers {
     const bool is_ip = ip && ether->template get<EthernetHeader::EtherType>() == 0x0800;
     const uint32_t source = is_ip ? ip->template get<Ipv4Header::SourceAddress>() : 0;
 
-    const auto bucket = state.store.bucket_of(source);
-    auto counter = co_await m.issue({XtxnKind::kHashLookup, bucket, memory::kHashBucketBytes},
-                                    [&] { return state.store.lookup(source); });
+    auto counter =
+        co_await m.issue(memory::hash_request(XtxnKind::kHashLookup, state.store, source),
+                         [&] { return state.store.lookup(source); });
     if (counter == nullptr) {  // Another thread may create the record before this one does.
-      counter = co_await m.issue({XtxnKind::kHashInsert, bucket, memory::kHashBucketBytes},
+      counter = co_await m.issue(memory::hash_request(XtxnKind::kHashInsert, state.store, source),
                                  [&] { return state.store.create(source).record; });
     }
     if (counter != nullptr) memory::post_counter_increment(m, *counter, m.packet_size());

@@ -185,11 +185,16 @@ const char* tributary_status_name(tributary_status status) {
 const char* tributary_error_text(void) { return tributary::host::error_text().c_str(); }
 
 tributary_status tributary_join(const char* url, tributary_communicator** out) {
+  return tributary_join_watched(url, nullptr, nullptr, out);
+}
+
+tributary_status tributary_join_watched(const char* url, tributary_on_event on_event, void* context,
+                                        tributary_communicator** out) {
   if (out != nullptr) *out = nullptr;
   return guarded([&]() -> tributary_status {
     if (out == nullptr) refuse("out is NULL");
     auto handle = std::make_unique<tributary_communicator>();
-    handle->membership = Membership::join(url);
+    handle->membership = Membership::join(url, on_event, context);
     *out = handle.release();
     return TRIBUTARY_OK;
   });
@@ -223,9 +228,8 @@ tributary_status tributary_get_info(const tributary_communicator* communicator,
         .job = config.job_id,
         .gradients = agreed.gradients(),
         .window = agreed.window(),
-        .straggler_timeout_us =
-            static_cast<uint32_t>(in_nanoseconds(agreed.straggler_timeout()) / 1'000),
-        .deadline_ms = static_cast<uint64_t>(in_nanoseconds(config.deadline) / 1'000'000),
+        .straggler_timeout_us = static_cast<uint32_t>(in_microseconds(agreed.straggler_timeout())),
+        .deadline_ms = static_cast<uint64_t>(in_milliseconds(config.deadline)),
         .threads = agreed.threads(),
         .reserved = 0};
     copy_out(all, info, info_bytes, "info");

@@ -36,6 +36,21 @@ SourceSet missing_from(const SourceSet& sources, uint32_t world) {
   return missing;
 }
 
+static_assert(TRIBUTARY_EVENT_WAITING == static_cast<int>(WorkerEvent::Kind::kWaiting));
+static_assert(TRIBUTARY_EVENT_DEGRADED == static_cast<int>(WorkerEvent::Kind::kDegraded));
+static_assert(TRIBUTARY_EVENT_STRAGGLER == static_cast<int>(WorkerEvent::Kind::kStraggler));
+static_assert(TRIBUTARY_EVENT_RETURNED == static_cast<int>(WorkerEvent::Kind::kReturned));
+
+void announce(const WorkerEvent& event, tributary_on_event on_event, void* context) {
+  tributary_event raw{};
+  raw.kind = static_cast<int32_t>(event.kind);
+  std::copy(event.ranks.begin(), event.ranks.end(), raw.ranks);
+  raw.blocks = event.blocks;
+  raw.waited_ms = static_cast<uint64_t>(in_milliseconds(event.waited));
+  raw.text = event.text.c_str();
+  on_event(&raw, context);
+}
+
 }  // namespace
 
 Membership::Membership(const CommunicatorUrl& url, std::unique_ptr<Communicator> communicator)
@@ -64,13 +79,22 @@ Result<std::unique_ptr<Communicator>> join_job(const CommunicatorUrl& url, Statu
 
 }  // namespace
 
-std::shared_ptr<Membership> Membership::join(const char* url) {
+std::shared_ptr<Membership> Membership::join(const char* url, tributary_on_event on_event,
+                                             void* context) {
   auto parsed = parse_communicator_url(url == nullptr ? "" : url, process_environment);
   if (!parsed) throw Fault{TRIBUTARY_INVALID, parsed.error().text};
   if (const auto found = resolve(parsed->config.aggregators); !found) {
     throw Fault{TRIBUTARY_INVALID, found.error().text};
   }
   parsed->config.server = parsed->config.aggregators.front().address;
+  if (on_event != nullptr) {
+    parsed->config.on_event = [on_event, context](const WorkerEvent& event) {
+      announce(event, on_event, context);
+    };
+    parsed->config.on_join_wait = [on_event, context](const std::string& text) {
+      announce({.kind = WorkerEvent::Kind::kWaiting, .text = text}, on_event, context);
+    };
+  }
   Status status = Status::kOk;
   auto communicator = join_job(*parsed, &status);
   if (!communicator) {

@@ -43,7 +43,9 @@ struct Reduction {
 class Membership {
  public:
   /// Joins. @throws Fault with the status for the caller.
-  static std::shared_ptr<Membership> join(const char* url);
+  /// @param on_event May be null.
+  static std::shared_ptr<Membership> join(const char* url, tributary_on_event on_event,
+                                          void* context);
 
   Membership(const CommunicatorUrl& url, std::unique_ptr<Communicator> communicator);
 

@@ -30,7 +30,7 @@ extern "C" {
 
 /// Grows with each addition. A program needs a library whose number is at least the number that it
 /// was compiled with. Numbers never change their meaning, and structs only grow at their end.
-#define TRIBUTARY_ABI 6
+#define TRIBUTARY_ABI 7
 
 /// Returns TRIBUTARY_ABI of the library.
 TRIBUTARY_API uint32_t tributary_abi(void);
@@ -115,6 +115,8 @@ typedef struct tributary_communicator tributary_communicator;
 ///   secret_file  -            file with the job's secret; default: the variable TRIBUTARY_SECRET
 ///   asynchronous off          on, off; push changes to an asynchronous job and get its parameters,
 ///                             with format=fixed (docs/asynchronous.md)
+///   record       -            folder for a recording of the rank's recent events, written when it
+///                             ends, well or not; default: the variable TRIBUTARY_RECORD
 ///   loss         0            0 to below 1; loses packets on purpose, both ways, for experiments
 ///
 /// NULL or "" stands for the variable TRIBUTARY_URL. If the URL has no rank or world, they come
@@ -124,6 +126,38 @@ typedef struct tributary_communicator tributary_communicator;
 /// @param out Receives the communicator, or NULL on an error. Free it with tributary_free().
 /// @return TRIBUTARY_OK, _INVALID (the URL), _SYSTEM, _AGGREGATOR_GONE, _PEER_MISSING, _REFUSED.
 TRIBUTARY_API tributary_status tributary_join(const char* url, tributary_communicator** out);
+
+/// Kinds of events. Since ABI 7.
+enum {
+  TRIBUTARY_EVENT_WAITING =
+      0,  ///< The join or a block has waited for a second. A join: again every 10 s.
+  TRIBUTARY_EVENT_DEGRADED = 1,   ///< An operation has blocks that lack a rank, or are imprecise.
+  TRIBUTARY_EVENT_STRAGGLER = 2,  ///< The aggregator stopped waiting for these ranks.
+  TRIBUTARY_EVENT_RETURNED = 3    ///< It waits for them as before.
+};
+/// An event of a job.
+typedef struct tributary_event {
+  int32_t kind;       ///< Ignore numbers that you do not know.
+  uint32_t reserved;  ///< 0.
+  /// Ranks waited for, missing or lagging: rank r is bit r % 64 of word r / 64. All 0: unknown.
+  uint64_t ranks[4];
+  uint64_t blocks;     ///< Of a degraded operation; else 0.
+  uint64_t waited_ms;  ///< Of a wait for a block; else 0.
+  const char* text;    ///< One line for people. Valid during the call.
+} tributary_event;
+/// Receives events. A thread of the library makes the calls, one at a time, while it does no other
+/// work: return soon. The function must not wait for an operation of its communicator
+/// (tributary_all_reduce(), tributary_wait(), tributary_operation_free()), nor call tributary_close()
+/// or tributary_free(): the thread that would end the wait is the one that makes the call.
+typedef void (*tributary_on_event)(const tributary_event* event, void* context);
+
+/// Joins a job like tributary_join(), and announces events until tributary_free() has returned:
+/// waits, degraded results and stragglers. Since ABI 7.
+/// @param on_event NULL: no calls.
+/// @param context  The function's second argument.
+/// @return The same values as tributary_join().
+TRIBUTARY_API tributary_status tributary_join_watched(const char* url, tributary_on_event on_event,
+                                                      void* context, tributary_communicator** out);
 
 /// Sends good-byes to the aggregator and ends all operations with TRIBUTARY_CLOSED. Threads that
 /// wait for one of them return. The handle still answers queries.

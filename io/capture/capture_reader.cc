@@ -7,7 +7,8 @@
 
 #include <array>
 #include <cerrno>
-#include <cstring>
+
+#include "base/errno_text.h"
 
 namespace tributary::io {
 
@@ -16,7 +17,7 @@ void CaptureReader::Closer::operator()(pcap* handle) const { pcap_close(handle);
 Result<CaptureReader> CaptureReader::open(const std::string& path) {
   // A copy of standard input, because the end closes the file.
   std::FILE* file = path == "-" ? fdopen(dup(STDIN_FILENO), "rb") : std::fopen(path.c_str(), "rb");
-  if (file == nullptr) return failure(fmt::format("{}: {}", path, std::strerror(errno)));
+  if (file == nullptr) return failure(fmt::format("{}: {}", path, errno_text(errno)));
   return from(file, path == "-" ? "the standard input" : path);
 }
 

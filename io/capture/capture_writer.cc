@@ -7,9 +7,9 @@
 
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 
 #include "base/assert.h"
+#include "base/errno_text.h"
 
 namespace tributary::io {
 namespace {
@@ -30,7 +30,7 @@ Result<CaptureWriter> CaptureWriter::open(const std::string& path) {
   if (!writer.handle_) return failure(fmt::format("{}: out of memory", writer.name_));
   // A copy of standard output, because the end closes the file.
   std::FILE* file = path == "-" ? fdopen(dup(STDOUT_FILENO), "wb") : std::fopen(path.c_str(), "wb");
-  if (file == nullptr) return failure(fmt::format("{}: {}", path, std::strerror(errno)));
+  if (file == nullptr) return failure(fmt::format("{}: {}", path, errno_text(errno)));
   writer.file_.reset(pcap_dump_fopen(writer.handle_.get(), file));
   if (!writer.file_) {
     std::fclose(file);
@@ -40,7 +40,7 @@ Result<CaptureWriter> CaptureWriter::open(const std::string& path) {
 }
 
 Result<void> CaptureWriter::failed() const {
-  return failure(fmt::format("{}: {}", name_, std::strerror(errno)));
+  return failure(fmt::format("{}: {}", name_, errno_text(errno)));
 }
 
 Result<void> CaptureWriter::write(const CapturedPacket& packet) {

@@ -17,6 +17,7 @@
 #include "io/dpdk/eal.h"
 #include "io/dpdk/flow_steering.h"
 #include "io/dpdk/preflight.h"
+#include "io/dpdk/rss_key.h"
 
 namespace tributary::io {
 namespace {
@@ -41,6 +42,19 @@ std::string error_text(int status) {
 
 tl::unexpected<Error> device_failure(const std::string& name, const std::string& what, int status) {
   return failure(fmt::format("{}: {}: {}", name, what, error_text(status)));
+}
+
+/// Returns the hashes by which a card shares frames, if it has them.
+uint64_t hashes_of(std::optional<Steering> wire) {
+  if (!wire) return RTE_ETH_RSS_UDP;
+  const uint64_t all = RTE_ETH_RSS_IP | RTE_ETH_RSS_TCP | RTE_ETH_RSS_UDP;
+  return *wire == Steering::kByFlow ? all : all | RTE_ETH_RSS_L3_DST_ONLY;
+}
+
+/// Tells whether a card with these hashes shares frames as wanted.
+bool shares_as(Steering wanted, uint64_t hashes) {
+  return (hashes & RTE_ETH_RSS_IP) != 0 &&
+         (wanted == Steering::kByFlow || (hashes & RTE_ETH_RSS_L3_DST_ONLY) != 0);
 }
 
 }  // namespace
@@ -73,7 +87,8 @@ MbufPool& MbufPool::operator=(MbufPool&& other) noexcept {
 MbufPool::~MbufPool() { rte_mempool_free(pool_); }
 
 Result<std::unique_ptr<DpdkDevice>> DpdkDevice::open(const DpdkDeviceSpec& spec,
-                                                     uint32_t queues_wanted, uint16_t udp_port) {
+                                                     uint32_t queues_wanted,
+                                                     std::optional<Steering> wire) {
   const DpdkDeviceFacts facts = gather_dpdk_facts(spec);
   std::unique_ptr<DpdkDevice> device(new DpdkDevice());
   for (const DpdkComplaint& complaint : check_dpdk_device(spec, facts)) {
@@ -91,17 +106,23 @@ Result<std::unique_ptr<DpdkDevice>> DpdkDevice::open(const DpdkDeviceSpec& spec,
     ::unlink(dpdk_socket_path(spec).c_str());
   }
   auto done = device->probe(spec, dpdk_arguments(spec, facts));
-  if (done) done = device->configure(queues_wanted, dpdk_queues_max(spec, queues_wanted));
+  if (done) done = device->configure(queues_wanted, dpdk_queues_max(spec, queues_wanted), wire);
   if (done) done = device->make_buffers(spec, dpdk_buffer_bytes(spec, facts), queues_wanted);
   if (done) done = device->set_up_queues();
-  if (done) done = device->start();
+  if (done) done = device->start(wire.has_value());
   if (!done) return tl::unexpected(done.error());
-  if (queues_wanted > 1 && device->rx_queues_ == queues_wanted) {
-    device->steering_ =
-        steer_blocks(device->port_id_, udp_port, spec.address->is_ipv4(), device->rx_queues_);
-    static_cast<void>(take_dpdk_complaint());  // A driver without rte_flow logs that it has none.
-  }
   return device;
+}
+
+void DpdkDevice::add_warnings_to(std::vector<std::string>& all) const {
+  for (const std::string& warning : warnings_) {
+    if (std::find(all.begin(), all.end(), warning) == all.end()) all.push_back(warning);
+  }
+}
+
+void DpdkDevice::steer_blocks(uint16_t udp_port, bool ipv4) {
+  steering_ = io::steer_blocks(port_id_, udp_port, ipv4, rx_queues_);
+  static_cast<void>(take_dpdk_complaint());  // A driver without rte_flow logs that it has none.
 }
 
 Result<void> DpdkDevice::probe(const DpdkDeviceSpec& spec, const std::string& arguments) {
@@ -129,7 +150,8 @@ Result<void> DpdkDevice::probe(const DpdkDeviceSpec& spec, const std::string& ar
   return {};
 }
 
-Result<void> DpdkDevice::configure(uint32_t queues_wanted, uint32_t queues_max) {
+Result<void> DpdkDevice::configure(uint32_t queues_wanted, uint32_t queues_max,
+                                   std::optional<Steering> wire) {
   rte_eth_dev_info info{};
   if (const int status = rte_eth_dev_info_get(port_id_, &info); status != 0) {
     return device_failure(name_, "gives no information", -status);
@@ -148,9 +170,22 @@ Result<void> DpdkDevice::configure(uint32_t queues_wanted, uint32_t queues_max) 
   }
   tx_segments_ = (info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS) != 0;
   if (tx_segments_) wanted.txmode.offloads |= RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
-  if (rx_queues_ > 1 && (info.flow_type_rss_offloads & RTE_ETH_RSS_UDP) != 0) {
+  const uint64_t hashes = hashes_of(wire) & info.flow_type_rss_offloads;
+  if (wire && queues_wanted > 1 && (rx_queues_ < queues_wanted || !shares_as(*wire, hashes))) {
+    return failure(
+        fmt::format("{}: this device cannot share its frames among {} cores by {}; "
+                    "to fix: --cores 1",
+                    name_, queues_wanted, *wire == Steering::kByFlow ? "flow" : "IP destination"));
+  }
+  std::vector<uint8_t> key;
+  if (rx_queues_ > 1 && hashes != 0) {
     wanted.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
-    wanted.rx_adv_conf.rss_conf.rss_hf = info.flow_type_rss_offloads & RTE_ETH_RSS_UDP;
+    wanted.rx_adv_conf.rss_conf.rss_hf = hashes;
+    if (wire) {
+      key = symmetric_rss_key(info.hash_key_size);
+      wanted.rx_adv_conf.rss_conf.rss_key = key.data();
+      wanted.rx_adv_conf.rss_conf.rss_key_len = static_cast<uint8_t>(key.size());
+    }
   }
   if (is_pci_ && info.max_mtu != 0 && mtu_ > info.max_mtu) {
     return failure(fmt::format("{}: mtu={} is not allowed; this card takes up to {}", name_, mtu_,
@@ -202,15 +237,33 @@ Result<void> DpdkDevice::set_up_queues() {
   return {};
 }
 
-Result<void> DpdkDevice::start() {
+Result<void> DpdkDevice::start(bool takes_all) {
   if (const int status = rte_eth_dev_start(port_id_); status != 0) {
     return device_failure(name_, "does not start", -status);
+  }
+  if (takes_all) {
+    const int status = rte_eth_promiscuous_enable(port_id_);
+    if (status != 0 && is_pci_) return device_failure(name_, "has no promiscuous mode", -status);
+    static_cast<void>(take_dpdk_complaint());  // Most virtual devices have no filter to turn off.
   }
   rte_ether_addr address{};
   if (rte_eth_macaddr_get(port_id_, &address) == 0) {
     std::memcpy(mac_.data(), address.addr_bytes, mac_.size());
   }
   return {};
+}
+
+rte_mbuf* DpdkDevice::in_one_buffer(rte_mbuf* frame) const {
+  if (frame->nb_segs == 1) return frame;
+  // Copied instead of joined, because other frames may share its segments.
+  rte_mbuf* const whole = rte_pktmbuf_copy(frame, rx_pool_.get(), 0, UINT32_MAX);
+  rte_pktmbuf_free(frame);
+  return whole;
+}
+
+uint64_t DpdkDevice::missed() const {
+  rte_eth_stats stats{};
+  return rte_eth_stats_get(port_id_, &stats) == 0 ? stats.imissed + stats.rx_nombuf : 0;
 }
 
 void DpdkDevice::listen_to(const std::vector<MacAddress>& groups) {

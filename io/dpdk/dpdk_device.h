@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// One DPDK device, from its specification to a started card: buffers, queues, MTU, offloads,
-/// steering.
+/// One DPDK device, from its specification to a started card: buffers, queues, MTU, offloads, and
+/// how a card with several queues shares its frames.
 ///
 /// Model:   Receive buffers are on the card's NUMA node and hold a whole frame. open() sets the MTU
 ///          of a network card. Virtual drivers refuse an MTU, but carry large frames without it.
@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,7 +22,9 @@
 #include "io/dpdk/port_spec.h"
 #include "io/dpdk/steering_rules.h"
 #include "io/frames/udp_frame.h"
+#include "io/inline/steering.h"
 
+struct rte_mbuf;
 struct rte_mempool;
 
 namespace tributary::io {
@@ -47,9 +50,13 @@ class MbufPool {
 class DpdkDevice {
  public:
   /// Opens and starts the device.
-  /// @param queues_wanted One queue per core; the device may have fewer.
+  /// @param queues_wanted One queue per core. An end of a wire has all of them or is refused; any
+  ///                      other device may have fewer.
+  /// @param wire          Given for an end of a wire: the device takes all frames, and its card
+  ///                      shares them among the queues (RSS) as the value says.
   static Result<std::unique_ptr<DpdkDevice>> open(const DpdkDeviceSpec& spec,
-                                                  uint32_t queues_wanted, uint16_t udp_port);
+                                                  uint32_t queues_wanted,
+                                                  std::optional<Steering> wire = {});
   ~DpdkDevice();
   DpdkDevice(const DpdkDevice&) = delete;
   DpdkDevice& operator=(const DpdkDevice&) = delete;
@@ -71,14 +78,23 @@ class DpdkDevice {
   [[nodiscard]] bool is_shared_memory() const { return is_shared_memory_; }
   /// Returns true if the peer leaves UDP checksums incomplete.
   [[nodiscard]] bool trusts_udp_checksum() const { return trusts_udp_checksum_; }
-  /// Returns how the card steers the packets of a block to one queue. With Steering::kNone the
+  /// Returns how the card steers the packets of a block to one queue. With BlockSteering::kNone the
   /// engine's cores hand packets over.
-  [[nodiscard]] Steering steering() const { return steering_; }
-  [[nodiscard]] const std::vector<std::string>& warnings() const { return warnings_; }
+  [[nodiscard]] BlockSteering steering() const { return steering_; }
+  /// Asks the card to steer; see steering().
+  void steer_blocks(uint16_t udp_port, bool ipv4);
+  /// Adds the device's warnings to `all`, each once.
+  void add_warnings_to(std::vector<std::string>& all) const;
 
   /// Returns true if cores share transmit queues; tx_lock() then guards each queue.
   [[nodiscard]] bool shares_tx_queues() const { return tx_locks_ != nullptr; }
   [[nodiscard]] std::mutex& tx_lock(uint32_t queue) { return tx_locks_[queue]; }
+
+  /// Returns a received frame in one buffer. If none is left for that, frees it and returns null.
+  [[nodiscard]] rte_mbuf* in_one_buffer(rte_mbuf* frame) const;
+
+  /// Returns the frames that the device has dropped before anybody could receive them. Any thread.
+  [[nodiscard]] uint64_t missed() const;
 
   /// Makes the card receive frames to further MAC addresses, those of multicast groups.
   void listen_to(const std::vector<MacAddress>& groups);
@@ -87,11 +103,11 @@ class DpdkDevice {
   DpdkDevice() = default;
   Result<void> probe(const DpdkDeviceSpec& spec, const std::string& arguments);
   /// @param queues_max Upper limit for the device's queues, whatever the device offers.
-  Result<void> configure(uint32_t queues_wanted, uint32_t queues_max);
+  Result<void> configure(uint32_t queues_wanted, uint32_t queues_max, std::optional<Steering> wire);
   Result<void> make_buffers(const DpdkDeviceSpec& spec, uint32_t buffer_bytes,
                             uint32_t queues_wanted);
   Result<void> set_up_queues();
-  Result<void> start();
+  Result<void> start(bool takes_all);
 
   std::string name_;
   bool is_pci_ = false;
@@ -112,7 +128,7 @@ class DpdkDevice {
   /// same few buffers then stay in the processor's cache.
   bool reclaims_early_ = false;
   bool trusts_udp_checksum_ = false;
-  Steering steering_ = Steering::kNone;
+  BlockSteering steering_ = BlockSteering::kNone;
   MbufPool rx_pool_;
   std::unique_ptr<std::mutex[]> tx_locks_;
   std::vector<std::string> warnings_;

@@ -9,21 +9,10 @@
 #include "base/clock.h"
 #include "io/dpdk/buffer_counts.h"
 #include "io/dpdk/dpdk_queue.h"
-#include "io/dpdk/eal.h"
 #include "io/dpdk/preflight.h"
+#include "io/dpdk/start_dpdk.h"
 
 namespace tributary::io {
-namespace {
-
-/// Address space without hugepages, in addition to what this port needs. It is for ports that the
-/// process may open later; only used pages take memory.
-constexpr uint32_t kMemoryMbBase = 512;
-
-std::string line_of(const std::string& what, const DpdkComplaint& complaint) {
-  return fmt::format("{}: {}; to fix: {}", what, complaint.cause, complaint.remedy);
-}
-
-}  // namespace
 
 bool has_dpdk() { return true; }
 
@@ -38,16 +27,10 @@ Result<OpenedDpdkPort> open_dpdk_port(const DpdkPortConfig& config) {
 
 Result<std::unique_ptr<DpdkPort>> DpdkPort::open(const DpdkPortConfig& config) {
   TRIB_ASSERT(!config.spec.devices.empty() && config.udp_port != 0 && config.queue_count > 0);
-  // Finds a card that the kernel holds before DPDK starts with it.
-  for (const DpdkDeviceSpec& device : config.spec.devices) {
-    for (const DpdkComplaint& complaint : check_dpdk_device(device, gather_dpdk_facts(device))) {
-      if (complaint.is_fatal) return failure(line_of(device.name, complaint));
-    }
-  }
+  auto warnings = start_dpdk(config.spec.devices, config.spec.hugepages, config.queue_count);
+  if (!warnings) return tl::unexpected(warnings.error());
   std::unique_ptr<DpdkPort> port(new DpdkPort());
-  if (const auto started = port->start_dpdk(config); !started) {
-    return tl::unexpected(started.error());
-  }
+  port->warnings_ = *std::move(warnings);
   port->link_.local = config.spec.address;
   port->link_.local.port = config.udp_port;
   port->link_.prefix_bits = config.spec.prefix_bits;
@@ -61,41 +44,20 @@ Result<std::unique_ptr<DpdkPort>> DpdkPort::open(const DpdkPortConfig& config) {
   return port;
 }
 
-Result<void> DpdkPort::start_dpdk(const DpdkPortConfig& config) {
-  const std::vector<DpdkDeviceSpec>& devices = config.spec.devices;
-  const uint64_t bytes = dpdk_memory_bytes(devices, config.queue_count);
-  const HugepageDecision pages = decide_dpdk_hugepages(devices, config.spec.hugepages,
-                                                       gather_dpdk_facts(devices.front()), bytes);
-  if (pages.complaint) {
-    const std::string line = line_of("DPDK", *pages.complaint);
-    if (pages.complaint->is_fatal) return failure(line);
-    warnings_.push_back(line);
-  }
-  EalConfig eal;
-  eal.hugepages = pages.use;
-  eal.memory_mb = kMemoryMbBase + static_cast<uint32_t>(bytes >> 20);
-  for (const DpdkDeviceSpec& device : devices) {
-    if (device.is_pci()) eal.pci.push_back(device.name);
-  }
-  return start_eal(eal);
-}
-
 Result<void> DpdkPort::open_devices(const DpdkPortConfig& config) {
   uint32_t mtu_min = kDpdkMtuMax;
-  for (DpdkDeviceSpec spec : config.spec.devices) {
-    spec.address = config.spec.address;
-    auto device = DpdkDevice::open(spec, config.queue_count, config.udp_port);
+  for (const DpdkDeviceSpec& spec : config.spec.devices) {
+    auto device = DpdkDevice::open(spec, config.queue_count);
     if (!device) return tl::unexpected(device.error());
-    const DpdkDevice& opened = **device;
+    DpdkDevice& opened = **device;
+    if (config.queue_count > 1 && opened.rx_queues() == config.queue_count) {
+      opened.steer_blocks(config.udp_port, link_.local.is_ipv4());
+    }
     mtu_min = std::min(mtu_min, opened.mtu());
     frame_bytes_max_ = std::max(frame_bytes_max_, dpdk_frame_bytes(opened.mtu()));
     link_.devices.push_back(
         {.mac = opened.mac(), .trusts_udp_checksum = opened.trusts_udp_checksum()});
-    for (const std::string& warning : opened.warnings()) {
-      if (std::find(warnings_.begin(), warnings_.end(), warning) == warnings_.end()) {
-        warnings_.push_back(warning);
-      }
-    }
+    opened.add_warnings_to(warnings_);
     devices_.push_back(*std::move(device));
   }
   agree_on_steering(config.queue_count);
@@ -111,11 +73,11 @@ Result<void> DpdkPort::open_devices(const DpdkPortConfig& config) {
 void DpdkPort::agree_on_steering(uint32_t queue_count) {
   const bool ports_exist = link_.local.port + queue_count - 1 <= UINT16_MAX;
   const bool by_port = ports_exist && std::ranges::all_of(devices_, [](const auto& device) {
-                         return device->steering() == Steering::kByPort;
+                         return device->steering() == BlockSteering::kByPort;
                        });
   if (by_port) link_.udp_ports = queue_count;
   for (const auto& device : devices_) {
-    if (queue_count == 1 || by_port || device->steering() == Steering::kByBlock) continue;
+    if (queue_count == 1 || by_port || device->steering() == BlockSteering::kByBlock) continue;
     warnings_.push_back(fmt::format(
         "{}: has no rte_flow for blocks or UDP ports, or too few queues; {} cores hand packets "
         "over, which costs a copy; one core is enough until it is busy: --cores 1",

@@ -49,7 +49,6 @@ class DpdkPort final : public engine::Port {
 
  private:
   DpdkPort() = default;
-  Result<void> start_dpdk(const DpdkPortConfig& config);
   Result<void> open_devices(const DpdkPortConfig& config);
   void agree_on_steering(uint32_t queue_count);
   Result<void> make_pools(uint32_t queue_count);

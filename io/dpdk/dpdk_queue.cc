@@ -11,16 +11,10 @@
 #include "base/clock.h"
 #include "io/dpdk/eal.h"
 #include "io/dpdk/preflight.h"
+#include "io/idle_nap.h"
 
 namespace tributary::io {
 namespace {
-
-/// An idle polling queue naps for this share of the time since its last frame. A nap then delays a
-/// packet by little compared with the silence before it, and an idle core costs next to nothing.
-constexpr int64_t kNapShare = 16;
-constexpr Duration kNapMax = milliseconds(1);
-/// A shorter nap is not worth its system call; the queue yields the core instead.
-constexpr Duration kNapMin = microseconds(20);
 
 void nap(Duration length) {
   timespec time{};
@@ -97,14 +91,12 @@ rte_mbuf* DpdkQueue::in_one_piece(const ReceivedFrame& received) {
   const DpdkDevice& device = *devices_[received.device];
   rte_mbuf* whole = nullptr;
   if (rte_pktmbuf_pkt_len(received.frame) <= dpdk_frame_bytes(device.mtu())) {
-    if (received.frame->nb_segs == 1) return received.frame;
-    // Copied instead of joined, because other frames may share its segments.
-    whole = rte_pktmbuf_copy(received.frame, device.rx_pool(), 0, UINT32_MAX);
+    whole = device.in_one_buffer(received.frame);
   } else {
     link_.count(FrameOutcome::kGiant);
+    rte_pktmbuf_free(received.frame);
   }
   if (whole == nullptr) counters_.rx_truncated.add(1);
-  rte_pktmbuf_free(received.frame);
   return whole;
 }
 
@@ -156,11 +148,10 @@ void DpdkQueue::wait(Duration at_most) {
     if (woken_.exchange(false, std::memory_order_acquire)) return;
     if (received_count_ == 0) received_count_ = poll_devices(engine::kBurstPackets);
     if (received_count_ > 0 || now >= until) return;
-    const Duration idle = now - busy_at_;
-    const Duration length = std::min({idle / kNapShare, kNapMax, until - now});
+    const Duration length = std::min(idle_nap(now - busy_at_), until - now);
     if (config_.poll) continue;
     if (length < kNapMin) {
-      sched_yield();
+      sched_yield();  // Another process may have the core meanwhile.
     } else {
       counters_.system_calls.add(1);
       nap(length);

@@ -1,15 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "io/dpdk/dpdk_transmitter.h"
 
-#include <rte_ethdev.h>
 #include <rte_mbuf.h>
-#include <sched.h>
 
 #include <algorithm>
-#include <cstring>
-#include <mutex>
-
-#include "base/clock.h"
 
 namespace tributary::io {
 namespace {
@@ -26,11 +20,9 @@ void append_bytes(rte_mbuf& frame, std::span<const std::byte> bytes) {
 DpdkTransmitter::DpdkTransmitter(const Config& config,
                                  std::span<const std::unique_ptr<DpdkDevice>> devices,
                                  FrameLink& link, PortCounterCells& counters)
-    : config_(config),
-      devices_(devices),
-      link_(link),
-      counters_(counters),
-      lanes_(devices.size()) {}
+    : config_(config), devices_(devices), link_(link), counters_(counters) {
+  for (const auto& device : devices) lanes_.emplace_back(*device, config.queue_index, counters);
+}
 
 DpdkTransmitter::~DpdkTransmitter() { flush(); }
 
@@ -85,7 +77,7 @@ void DpdkTransmitter::send_copy(Payload& payload, const Endpoint& destination, c
     counters_.tx_refused.add(1);
     return;
   }
-  append(frame, static_cast<uint32_t>(payload.bytes.size()), hop.device);
+  lanes_[hop.device].append(frame, static_cast<uint32_t>(payload.bytes.size()));
 }
 
 /// @return null if no buffer is left, or if the destination has another address family.
@@ -139,86 +131,16 @@ uint32_t DpdkTransmitter::write_headers(Payload& payload, const UdpFrameAddresse
 }
 
 void DpdkTransmitter::send_frame(std::span<const std::byte> frame, uint32_t device) {
-  rte_mbuf* mbuf = rte_pktmbuf_alloc(config_.payloads);
-  char* at =
-      mbuf == nullptr ? nullptr : rte_pktmbuf_append(mbuf, static_cast<uint16_t>(frame.size()));
-  if (at == nullptr) {
-    rte_pktmbuf_free(mbuf);
+  rte_mbuf* mbuf = copy_frame(frame, config_.payloads);
+  if (mbuf == nullptr) {
     counters_.tx_refused.add(1);
     return;
   }
-  std::memcpy(at, frame.data(), frame.size());
-  append(mbuf, kNoPayload, device);
-}
-
-void DpdkTransmitter::append(rte_mbuf* frame, uint32_t payload_bytes, uint32_t device) {
-  Lane& lane = lanes_[device];
-  if (lane.count == kBurst) flush_lane(device);
-  lane.payload_bytes[lane.count] = payload_bytes;
-  lane.frames[lane.count++] = frame;
+  lanes_[device].append(mbuf, TxLane::kNoPayload);
 }
 
 void DpdkTransmitter::flush() {
-  for (uint32_t device = 0; device < devices_.size(); device++) {
-    if (lanes_[device].count > 0) flush_lane(device);
-  }
-}
-
-void DpdkTransmitter::flush_lane(uint32_t device) {
-  Lane& lane = lanes_[device];
-  const std::span<rte_mbuf*> frames(lane.frames.data(), lane.count);
-  uint32_t done = 0;
-  Instant full_until = Instant::never();
-  while (true) {
-    const Offered offered = offer_to(device, frames.subspan(done));
-    count_sent({lane.payload_bytes.data() + done, offered.sent});
-    done += offered.sent;
-    if (offered.refuses_next) drop(frames.subspan(done++, 1));
-    const bool moved = offered.sent > 0 || offered.refuses_next;
-    if (moved) lane.stuck = false;
-    if (done == lane.count || lane.stuck) break;
-    const Instant now = monotonic_now();
-    if (full_until == Instant::never() || moved) full_until = now + kFullWait;
-    if (now >= full_until) {
-      lane.stuck = true;
-      break;
-    }
-    if (!offered.refuses_next) sched_yield();  // The process that empties the device may need it.
-  }
-  drop(frames.subspan(done));
-  lane.count = 0;
-}
-
-Offered DpdkTransmitter::offer_to(uint32_t device, std::span<rte_mbuf*> frames) {
-  DpdkDevice& to = *devices_[device];
-  const auto queue = static_cast<uint16_t>(config_.queue_index % to.tx_queues());
-  const auto prepare = [&](std::span<rte_mbuf*> all) -> uint32_t {
-    const auto count = static_cast<uint16_t>(all.size());
-    return to.tx_checksum() ? rte_eth_tx_prepare(to.port_id(), queue, all.data(), count) : count;
-  };
-  const auto send = [&](std::span<rte_mbuf*> ready) -> uint32_t {
-    return rte_eth_tx_burst(to.port_id(), queue, ready.data(), static_cast<uint16_t>(ready.size()));
-  };
-  if (!to.shares_tx_queues()) return offer(frames, prepare, send);
-  const std::lock_guard lock(to.tx_lock(queue));
-  return offer(frames, prepare, send);
-}
-
-void DpdkTransmitter::count_sent(std::span<const uint32_t> payload_bytes) {
-  uint64_t packets = 0;
-  uint64_t bytes = 0;
-  for (const uint32_t size : payload_bytes) {
-    packets += size == kNoPayload ? 0 : 1;
-    bytes += size == kNoPayload ? 0 : size;
-  }
-  counters_.tx_packets.add(packets);
-  counters_.tx_bytes.add(bytes);
-}
-
-void DpdkTransmitter::drop(std::span<rte_mbuf*> frames) {
-  if (frames.empty()) return;
-  rte_pktmbuf_free_bulk(frames.data(), static_cast<unsigned>(frames.size()));
-  counters_.tx_refused.add(frames.size());
+  for (TxLane& lane : lanes_) lane.flush();
 }
 
 }  // namespace tributary::io

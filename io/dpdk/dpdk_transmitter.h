@@ -3,15 +3,12 @@
 /// The sending half of a DPDK queue. It adds headers to payloads and sends them through the device
 /// of their next hop. DpdkTransmitter says how payloads and headers share buffers.
 ///
-/// Threads: Owned by the queue's thread. If cores share a transmit queue, a burst takes its lock.
-/// Errors:  A packet is lost and counted if it finds no buffer, no next hop, or no room in the
-///          device within kFullWait. If the driver refuses a frame, that frame alone is lost and
-///          counted. Only frames that the device has taken count as sent.
-/// Memory:  Arrays of a fixed size; buffers from the port's two pools.
+/// Threads: Owned by the queue's thread.
+/// Errors:  A packet is lost and counted if it finds no buffer or no next hop, or as tx_lane.h says.
+/// Memory:  Lanes of a fixed size; buffers from the port's two pools.
 /// Tests:   tests/io/dpdk/dpdk_port_test.cc
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -20,16 +17,12 @@
 #include "engine/packet.h"
 #include "io/counter_cells.h"
 #include "io/dpdk/dpdk_device.h"
-#include "io/dpdk/offer.h"
+#include "io/dpdk/tx_lane.h"
 #include "io/frames/frame_link.h"
 
 struct rte_mbuf;
 
 namespace tributary::io {
-
-/// How long one transmit() waits for full devices. A peer that resumes reading within this time
-/// loses nothing. A peer that is gone causes one such wait, and no further wait until it reads.
-inline constexpr Duration kFullWait = milliseconds(1);
 
 /// A payload for several destinations is copied once, and its checksum is computed once. If the
 /// driver takes frames of several buffers, each destination gets a header buffer in front of the
@@ -58,18 +51,6 @@ class DpdkTransmitter {
   void flush();
 
  private:
-  static constexpr uint32_t kBurst = 64;
-  /// Payload size of a frame that the link itself sends.
-  static constexpr uint32_t kNoPayload = UINT32_MAX;
-
-  /// Frames collected for one device.
-  struct Lane {
-    std::array<rte_mbuf*, kBurst> frames{};
-    std::array<uint32_t, kBurst> payload_bytes{};  ///< Per frame; kNoPayload for the link's own.
-    uint32_t count = 0;
-    bool stuck = false;  ///< Took nothing for kFullWait, so transmit() does not wait for it.
-  };
-
   /// A payload, with the results that all its frames share.
   struct Payload {
     std::span<const std::byte> bytes;
@@ -84,17 +65,12 @@ class DpdkTransmitter {
   [[nodiscard]] uint32_t write_headers(Payload& payload, const UdpFrameAddresses& addresses,
                                        uint32_t device, rte_mbuf& frame, std::byte* at,
                                        uint32_t room);
-  void append(rte_mbuf* frame, uint32_t payload_bytes, uint32_t device);
-  void flush_lane(uint32_t device);
-  Offered offer_to(uint32_t device, std::span<rte_mbuf*> frames);
-  void count_sent(std::span<const uint32_t> payload_bytes);
-  void drop(std::span<rte_mbuf*> frames);
 
   const Config config_;
   const std::span<const std::unique_ptr<DpdkDevice>> devices_;
   FrameLink& link_;
   PortCounterCells& counters_;
-  std::vector<Lane> lanes_;  ///< Shape [devices].
+  std::vector<TxLane> lanes_;  ///< Shape [devices].
 };
 
 }  // namespace tributary::io

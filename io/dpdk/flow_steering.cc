@@ -72,7 +72,7 @@ class Rule {
 
 }  // namespace
 
-Steering steer_blocks(uint16_t port_id, uint16_t udp_port, bool ipv4, uint32_t queues) {
+BlockSteering steer_blocks(uint16_t port_id, uint16_t udp_port, bool ipv4, uint32_t queues) {
   const auto make_all = [port_id, ipv4](std::span<const SteeringRule> rules) {
     for (const SteeringRule& rule : rules) {
       if (!Rule(rule, ipv4).is_possible(port_id)) return false;

@@ -4,7 +4,7 @@
 ///
 /// Model:   The rules are those of steering_rules.h. All are validated before the first is created.
 ///          If the card refuses any rule, it gets none, and the cores hand packets over.
-/// Errors:  None: the answer may be Steering::kNone.
+/// Errors:  None: the answer may be BlockSteering::kNone.
 /// Tests:   tests/io/dpdk/dpdk_port_test.cc (refusal). No test shows that a card obeys: no card
 ///          here has rte_flow.
 #pragma once
@@ -18,7 +18,7 @@ namespace tributary::io {
 /// Creates the rules.
 /// @param queues A power of two greater than 1.
 /// @return how the card steers from then on.
-[[nodiscard]] Steering steer_blocks(uint16_t port_id, uint16_t udp_port, bool ipv4,
-                                    uint32_t queues);
+[[nodiscard]] BlockSteering steer_blocks(uint16_t port_id, uint16_t udp_port, bool ipv4,
+                                         uint32_t queues);
 
 }  // namespace tributary::io

@@ -130,9 +130,8 @@ Result<DpdkDeviceSpec> parse_dpdk_device(std::string_view text) {
   return spec;
 }
 
-Result<DpdkPortSpec> join_dpdk_devices(std::vector<DpdkDeviceSpec> devices) {
+Result<DpdkPortSpec> join_wire_devices(std::vector<DpdkDeviceSpec> devices) {
   DpdkPortSpec port;
-  bool has_address = false;
   std::set<std::string> names;
   std::map<std::string, uint32_t> numbers;
   for (DpdkDeviceSpec& device : devices) {
@@ -147,6 +146,19 @@ Result<DpdkPortSpec> join_dpdk_devices(std::vector<DpdkDeviceSpec> devices) {
     if (!end.empty() && !names.insert(end).second) {
       return failure(fmt::format("'{}': {} is named twice", device.text, end));
     }
+    if (device.hugepages != HugepageUse::kAuto) port.hugepages = device.hugepages;
+    port.poll |= device.poll;
+  }
+  port.devices = std::move(devices);
+  return port;
+}
+
+Result<DpdkPortSpec> join_dpdk_devices(std::vector<DpdkDeviceSpec> devices) {
+  auto joined = join_wire_devices(std::move(devices));
+  if (!joined) return joined;
+  DpdkPortSpec& port = *joined;
+  bool has_address = false;
+  for (const DpdkDeviceSpec& device : port.devices) {
     if (device.address) {
       if (has_address && !same_address(port.address, *device.address)) {
         return failure(
@@ -157,8 +169,6 @@ Result<DpdkPortSpec> join_dpdk_devices(std::vector<DpdkDeviceSpec> devices) {
       port.prefix_bits = device.prefix_bits;
     }
     if (device.gateway) port.gateway = device.gateway;
-    if (device.hugepages != HugepageUse::kAuto) port.hugepages = device.hugepages;
-    port.poll |= device.poll;
   }
   if (!has_address) {
     return failure(
@@ -168,8 +178,7 @@ Result<DpdkPortSpec> join_dpdk_devices(std::vector<DpdkDeviceSpec> devices) {
   if (const auto good = check_gateway(port.gateway, port.address); !good) {
     return tl::unexpected(good.error());
   }
-  port.devices = std::move(devices);
-  return port;
+  return joined;
 }
 
 }  // namespace tributary::io

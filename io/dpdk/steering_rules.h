@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
 /// The rules that ask a network card to steer all packets of a block to one queue, and so to one
-/// core. Steering lists the two kinds of rules; steer() picks one.
+/// core. BlockSteering lists the two kinds of rules; steer() picks one.
 ///
 /// Threads: Pure functions.
-/// Errors:  None: the answer may be Steering::kNone.
+/// Errors:  None: the answer may be BlockSteering::kNone.
 /// Tests:   tests/io/dpdk/steering_rules_test.cc
 #pragma once
 
@@ -18,7 +18,7 @@
 namespace tributary::io {
 
 /// The kinds of steering.
-enum class Steering : uint8_t {
+enum class BlockSteering : uint8_t {
   /// No rules: the cores hand packets over.
   kNone,
   /// By a few bits of the payload (SteeringField), which name the engine's owner of the block.
@@ -65,12 +65,13 @@ inline std::vector<SteeringRule> rules_by_port(uint16_t udp_port, uint32_t queue
 /// Creates the best rules that a card accepts.
 /// @param make_all Creates all of the given rules or none; returns true if it created them.
 template <class MakeAll>
-[[nodiscard]] Steering steer(uint16_t udp_port, uint32_t queues, MakeAll&& make_all) {
-  if (queues < 2 || !std::has_single_bit(queues)) return Steering::kNone;
+[[nodiscard]] BlockSteering steer(uint16_t udp_port, uint32_t queues, MakeAll&& make_all) {
+  if (queues < 2 || !std::has_single_bit(queues)) return BlockSteering::kNone;
   const auto by_block = rules_by_block(udp_port, queues);
-  if (make_all(std::span(by_block))) return Steering::kByBlock;
+  if (make_all(std::span(by_block))) return BlockSteering::kByBlock;
   const auto by_port = rules_by_port(udp_port, queues);
-  return !by_port.empty() && make_all(std::span(by_port)) ? Steering::kByPort : Steering::kNone;
+  return !by_port.empty() && make_all(std::span(by_port)) ? BlockSteering::kByPort
+                                                          : BlockSteering::kNone;
 }
 
 }  // namespace tributary::io

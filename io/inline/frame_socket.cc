@@ -6,7 +6,6 @@
 #include <linux/filter.h>
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
-#include <poll.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -18,8 +17,6 @@
 namespace tributary::io {
 namespace {
 
-/// How long send() waits for room.
-constexpr int kFullWaitMs = 1;
 /// Bytes of the two MAC addresses, behind which a VLAN tag stands.
 constexpr uint32_t kAddressBytes = 12;
 
@@ -166,7 +163,7 @@ void FrameSocket::put_tag_back(uint32_t index, msghdr& header) {
     frame = {begin, frame.size() + kTagRoomBytes};
     // The kernel's offsets count from the frame without its tag.
     FrameNotes& notes = notes_[index];
-    if ((notes.flags & FrameNotes::kNeedsChecksum) != 0) notes.checksum_start += kTagRoomBytes;
+    if (notes.needs_checksum()) notes.checksum_start += kTagRoomBytes;
     if (notes.gso_type != 0) notes.header_bytes += kTagRoomBytes;
     return;
   }
@@ -190,26 +187,7 @@ uint32_t FrameSocket::send(std::span<const Outgoing> frames) {
           iovec{const_cast<FrameNotes*>(&frames[i].notes), sizeof frames[i].notes},
           iovec{const_cast<std::byte*>(frames[i].bytes.data()), frames[i].bytes.size()}};
     }
-    bool has_waited = false;
-    for (uint32_t done = 0; done < count;) {
-      const int taken =
-          ::sendmmsg(socket_.get(), send_headers_.data() + done, count - done, MSG_DONTWAIT);
-      if (taken > 0) {
-        done += static_cast<uint32_t>(taken);
-        sent += static_cast<uint32_t>(taken);
-        continue;
-      }
-      const bool full = errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS;
-      if (full && !has_waited) {
-        pollfd room{.fd = socket_.get(), .events = POLLOUT, .revents = 0};
-        ::poll(&room, 1, kFullWaitMs);
-        has_waited = true;
-      } else if (full) {
-        return sent;
-      } else {
-        done++;  // The kernel refuses this frame; the others may still go.
-      }
-    }
+    sent += send_messages(socket_.get(), std::span(send_headers_).first(count));
     frames = frames.subspan(count);
   }
   return sent;

@@ -26,23 +26,10 @@
 #include "base/result.h"
 #include "io/counter_cells.h"
 #include "io/file_descriptor.h"
+#include "io/inline/inline_side.h"
 #include "io/inline/steering.h"
 
 namespace tributary::io {
-
-/// The kernel's notes about a frame: which checksum a card should complete, and how it should cut a
-/// train of segments. Source: Virtio 1.1 §5.1.6 (virtio_net_hdr; the kernel's header is not C++).
-struct FrameNotes {
-  uint8_t flags = 0;     ///< kNeedsChecksum and others.
-  uint8_t gso_type = 0;  ///< 0: a single packet.
-  uint16_t header_bytes = 0;
-  uint16_t gso_bytes = 0;
-  uint16_t checksum_start = 0;
-  uint16_t checksum_offset = 0;
-
-  static constexpr uint8_t kNeedsChecksum = 1;
-};
-static_assert(sizeof(FrameNotes) == 10);
 
 /// The sockets of one interface that share its frames.
 struct FanoutGroup {
@@ -51,17 +38,8 @@ struct FanoutGroup {
   uint16_t id = 0;  ///< Set by the first socket.
 };
 
-class FrameSocket {
+class FrameSocket final : public InlineSide {
  public:
-  /// Frames received at once.
-  static constexpr uint32_t kFramesEach = 64;
-
-  /// A frame for send().
-  struct Outgoing {
-    std::span<const std::byte> bytes;
-    FrameNotes notes;  ///< Zeros: complete as it is.
-  };
-
   struct Config {
     std::string interface;
     uint32_t receive_buffer_bytes = 4U << 20;
@@ -71,30 +49,26 @@ class FrameSocket {
   [[nodiscard]] static Result<std::unique_ptr<FrameSocket>> open(const Config& config,
                                                                  FanoutGroup* group);
 
-  /// Receives at most `count_max` frames. They stay valid until the next receive().
-  [[nodiscard]] uint32_t receive(uint32_t count_max);
-  /// Returns a frame of the last receive().
-  [[nodiscard]] std::span<std::byte> frame(uint32_t index) const { return frames_[index]; }
-  /// Returns the frame of the last receive() that begins at `data`, or nothing.
-  [[nodiscard]] const FrameNotes* notes_of(const std::byte* data) const;
-
-  /// Sends the frames in order. Waits up to a millisecond for room in the socket.
-  /// @return the number sent; the kernel has refused the others.
-  [[nodiscard]] uint32_t send(std::span<const Outgoing> frames);
+  [[nodiscard]] uint32_t receive(uint32_t count_max) override;
+  [[nodiscard]] std::span<std::byte> frame(uint32_t index) const override { return frames_[index]; }
+  [[nodiscard]] const FrameNotes* notes_of(const std::byte* data) const override;
+  [[nodiscard]] uint32_t send(std::span<const Outgoing> frames) override;
 
   /// Returns the frames that the kernel has dropped because this socket's buffer was full.
   [[nodiscard]] uint64_t dropped_by_kernel() const;
   /// Returns the received frames that stand for a train of packets, which a card has joined or will
   /// cut (GRO, TSO). A program sees each as one packet.
   [[nodiscard]] uint64_t trains() const { return trains_.value(); }
-  [[nodiscard]] int fd() const { return socket_.get(); }
+  [[nodiscard]] int fd() const override { return socket_.get(); }
+  void visit_counters(const engine::PortQueue::CounterVisitor& visit) const override {
+    visit("kernel_dropped", dropped_by_kernel());
+    visit("trains", trains());
+  }
   [[nodiscard]] const std::string& interface() const { return interface_; }
 
  private:
   /// Room before a frame for a VLAN tag that the kernel has moved to its notes.
   static constexpr uint32_t kTagRoomBytes = 4;
-  /// Largest frame: a train of segments of 64 KiB, and its headers.
-  static constexpr uint32_t kFrameBytesMax = 65'536 + 14 + 4;
   static constexpr uint32_t kStride = 65'600;
   static_assert(kTagRoomBytes + kFrameBytesMax <= kStride);
   struct alignas(16) Control {

@@ -7,62 +7,123 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <map>
+#include <string_view>
+#include <utility>
 
 #include "base/assert.h"
+#include "base/clock.h"
 #include "base/errno_text.h"
-#include "io/packet/packet_spec.h"
+#include "io/dpdk/open_dpdk_sides.h"
+#include "io/idle_nap.h"
 #include "io/udp/socket_address.h"
 
 namespace tributary::io {
 
-Result<std::string> parse_inline_port(std::string_view text) {
-  const std::string_view name =
-      text.starts_with(kPacketPrefix) ? text.substr(kPacketPrefix.size()) : std::string_view();
-  if (name.empty() || name.find(',') != std::string_view::npos) {
-    return failure(fmt::format("--port '{}' is refused; allowed for a program: {}INTERFACE", text,
-                               kPacketPrefix));
+namespace {
+
+/// @param group Null: the side's frames all come to one core.
+Result<std::unique_ptr<InlineSide>> open_socket(const InlineSideSpec& spec, uint32_t buffer_bytes,
+                                                FanoutGroup* group) {
+  const auto as_side = [](auto socket) -> Result<std::unique_ptr<InlineSide>> {
+    if (!socket) return failure("--port " + socket.error().text);
+    return *std::move(socket);
+  };
+  if (const auto* const tunnel = std::get_if<VxlanConfig>(&spec.config)) {
+    VxlanConfig config = *tunnel;
+    config.receive_buffer_bytes = buffer_bytes;
+    return as_side(VxlanSocket::open(config));
   }
-  return std::string(name);
+  FrameSocket::Config config = std::get<FrameSocket::Config>(spec.config);
+  config.receive_buffer_bytes = buffer_bytes;
+  return as_side(FrameSocket::open(config, group));
 }
 
-Result<std::vector<std::unique_ptr<InlinePort>>> InlinePort::open(const Config& config,
-                                                                  uint32_t core_count) {
-  TRIB_ASSERT(!config.interfaces.empty() && config.interfaces.size() <= 2 && core_count > 0);
+Result<void> check_cores(const std::vector<InlineSideSpec>& sides, uint32_t core_count) {
+  if (core_count == 1) return {};
+  for (const InlineSideSpec& side : sides) {
+    const bool is_mixed = side.config.index() != sides.front().config.index();
+    if (!side.is_tunnel() && !is_mixed) continue;
+    const char* const why = side.is_tunnel()
+                                ? "a tunnel has one core"
+                                : "a DPDK device with an interface has one core, because they "
+                                  "share frames by different hashes";
+    return failure(fmt::format("--port '{}': {}, and --cores is {}; allowed: --cores 1", side.text,
+                               why, core_count));
+  }
+  return {};
+}
+
+/// Opens the DPDK devices together, because DPDK starts once, with all its cards.
+Result<OpenedDpdkSides> open_dpdk(const InlinePort::Config& config, uint32_t core_count) {
+  DpdkSidesConfig wanted{.devices = {}, .core_count = core_count, .steering = config.steering};
+  for (const InlineSideSpec& side : config.sides) {
+    if (side.dpdk() != nullptr) wanted.devices.push_back(*side.dpdk());
+  }
+  OpenedDpdkSides none;
+  none.sides.resize(core_count);
+  if (wanted.devices.empty()) return none;
+  auto opened = open_dpdk_sides(wanted);
+  if (!opened) return failure("--port: " + opened.error().text);
+  return opened;
+}
+
+}  // namespace
+
+InlinePort::InlinePort(FileDescriptor wake_event)
+    : wake_event_(std::move(wake_event)),
+      message_socket_(::socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)),
+      busy_at_(monotonic_now()) {}
+
+Result<InlinePort::Opened> InlinePort::open(const Config& config, uint32_t core_count) {
+  TRIB_ASSERT(!config.sides.empty() && config.sides.size() <= 2 && core_count > 0);
+  const auto good = check_cores(config.sides, core_count);
+  if (!good) return tl::unexpected(good.error());
+  auto dpdk = open_dpdk(config, core_count);
+  if (!dpdk) return tl::unexpected(dpdk.error());
   std::vector<FanoutGroup> groups(
-      config.interfaces.size(),
+      config.sides.size(),
       FanoutGroup{.steering = config.steering, .socket_count = core_count, .id = 0});
-  std::vector<std::unique_ptr<InlinePort>> ports;
+  Opened opened{.ports = {}, .warnings = std::move(dpdk->warnings)};
   for (uint32_t core = 0; core < core_count; core++) {
     FileDescriptor wake_event(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     if (!wake_event.is_open()) {
       return failure(fmt::format("cannot make an eventfd: {}", errno_text(errno)));
     }
     std::unique_ptr<InlinePort> port(new InlinePort(std::move(wake_event)));
-    for (size_t side = 0; side < config.interfaces.size(); side++) {
-      auto socket = FrameSocket::open({.interface = config.interfaces[side],
-                                       .receive_buffer_bytes = config.receive_buffer_bytes},
-                                      core_count > 1 ? &groups[side] : nullptr);
-      if (!socket) return failure("--port " + socket.error().text);
-      port->sides_.push_back(*std::move(socket));
+    auto device = dpdk->sides[core].begin();
+    for (size_t side = 0; side < config.sides.size(); side++) {
+      const InlineSideSpec& spec = config.sides[side];
+      if (spec.dpdk() != nullptr) {
+        port->never_naps_ |= spec.dpdk()->poll;
+        port->add_side(std::move(*device++));
+        continue;
+      }
+      auto socket =
+          open_socket(spec, config.receive_buffer_bytes, core_count > 1 ? &groups[side] : nullptr);
+      if (!socket) return tl::unexpected(socket.error());
+      port->add_side(*std::move(socket));
     }
-    port->outgoing_.resize(port->sides_.size());
-    for (auto& frames : port->outgoing_) frames.reserve(engine::kBurstPackets);
-    port->message_socket_ =
-        FileDescriptor(::socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    ports.push_back(std::move(port));
+    opened.ports.push_back(std::move(port));
   }
-  return ports;
+  return opened;
+}
+
+void InlinePort::add_side(std::unique_ptr<InlineSide> side) {
+  is_polled_ |= side->fd() == InlineSide::kPolled;
+  sides_.push_back(std::move(side));
+  outgoing_.emplace_back().reserve(engine::kBurstPackets);
 }
 
 uint32_t InlinePort::receive(std::span<engine::Packet> burst) {
   uint32_t filled = 0;
   for (uint16_t side = 0; side < sides_.size(); side++) {
-    FrameSocket& socket = *sides_[side];
+    InlineSide& from = *sides_[side];
     const auto room = static_cast<uint32_t>(burst.size()) - filled;
-    counters_.system_calls.add(1);
-    const uint32_t got = socket.receive(room);
+    count_system_call(from);
+    const uint32_t got = from.receive(room);
     for (uint32_t i = 0; i < got; i++) {
-      const std::span<std::byte> frame = socket.frame(i);
+      const std::span<std::byte> frame = from.frame(i);
       engine::Packet& packet = burst[filled++];
       packet.data = frame.data();
       packet.size = static_cast<uint32_t>(frame.size());
@@ -73,6 +134,7 @@ uint32_t InlinePort::receive(std::span<engine::Packet> burst) {
     }
   }
   counters_.rx_packets.add(filled);
+  if (is_polled_ && filled > 0) busy_at_ = monotonic_now();
   return filled;
 }
 
@@ -93,9 +155,9 @@ void InlinePort::transmit(std::span<const engine::TxPacket> packets) {
 }
 
 void InlinePort::flush(uint32_t side) {
-  std::vector<FrameSocket::Outgoing>& frames = outgoing_[side];
+  std::vector<InlineSide::Outgoing>& frames = outgoing_[side];
   if (frames.empty()) return;
-  counters_.system_calls.add(1);
+  count_system_call(*sides_[side]);
   const uint32_t sent = sides_[side]->send(frames);
   counters_.tx_packets.add(sent);
   counters_.tx_refused.add(frames.size() - sent);
@@ -111,11 +173,18 @@ void InlinePort::send_message(const engine::TxPacket& packet) {
   (sent < 0 ? counters_.tx_refused : counters_.tx_packets).add(1);
 }
 
+void InlinePort::count_system_call(const InlineSide& side) {
+  if (side.fd() != InlineSide::kPolled) counters_.system_calls.add(1);
+}
+
 void InlinePort::wait(Duration at_most) {
+  if (never_naps_) return;
+  if (is_polled_) at_most = std::min(at_most, idle_nap(monotonic_now() - busy_at_));
   const int64_t ns = std::max<int64_t>(in_nanoseconds(at_most), 0);
   const timespec limit{.tv_sec = ns / 1'000'000'000, .tv_nsec = ns % 1'000'000'000};
   std::array<pollfd, 3> ready{pollfd{.fd = wake_event_.get(), .events = POLLIN, .revents = 0}};
   for (size_t side = 0; side < sides_.size(); side++) {
+    // The kernel ignores a descriptor below 0, that of a polled side.
     ready[side + 1] = {.fd = sides_[side]->fd(), .events = POLLIN, .revents = 0};
   }
   counters_.system_calls.add(1);
@@ -128,13 +197,11 @@ void InlinePort::wait(Duration at_most) {
 void InlinePort::wake() { ::eventfd_write(wake_event_.get(), 1); }
 
 void InlinePort::visit_counters(const CounterVisitor& visit) const {
-  uint64_t dropped = 0, trains = 0;
+  std::map<std::string_view, uint64_t> sums;
   for (const auto& side : sides_) {
-    dropped += side->dropped_by_kernel();
-    trains += side->trains();
+    side->visit_counters([&sums](const char* name, uint64_t value) { sums[name] += value; });
   }
-  visit("kernel_dropped", dropped);
-  visit("trains", trains);
+  for (const auto& [name, value] : sums) visit(name.data(), value);
 }
 
 }  // namespace tributary::io

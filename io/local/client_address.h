@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "base/byte_order.h"
 #include "base/endpoint.h"
@@ -32,6 +33,13 @@ inline constexpr uint32_t kLocalClientScope = UINT32_MAX;
 
 [[nodiscard]] inline bool is_local_client(const Endpoint& address) {
   return address.scope_id == kLocalClientScope;
+}
+
+/// Returns an address for people: "local/N" for the N-th local client, HOST:PORT for any other.
+[[nodiscard]] inline std::string sender_text(const Endpoint& address) {
+  if (!is_local_client(address)) return address.to_string();
+  const auto* number = reinterpret_cast<const std::byte*>(address.address.data()) + 8;
+  return "local/" + std::to_string(load_be<uint64_t>(number));
 }
 
 /// Returns the place of a local client.

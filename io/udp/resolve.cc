@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 
+#include "base/errno_text.h"
 #include "io/udp/socket_address.h"
 
 namespace tributary::io {
@@ -82,7 +83,7 @@ Result<Endpoint> resolve(std::string_view text, uint16_t default_port) {
   }
   if (status != 0) {
     return failure(fmt::format("cannot find the address of '{}': {}", parts->host,
-                               status == EAI_SYSTEM ? std::strerror(errno) : gai_strerror(status)));
+                               status == EAI_SYSTEM ? errno_text(errno) : gai_strerror(status)));
   }
   const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(answers, &freeaddrinfo);
   for (const addrinfo* answer = answers; answer != nullptr; answer = answer->ai_next) {

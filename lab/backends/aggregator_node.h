@@ -5,7 +5,8 @@
 ///
 /// Model:   The node forwards datagrams to other addresses without cost. The work of the router
 ///          beside the aggregation program is not modelled. A result for a multicast group leaves
-///          through each port of the group, as Trio's multicast does (Trio paper §4).
+///          through each port of the group, as Trio's multicast does (Trio paper §4). A result is
+///          marked if a contribution to its block was, as ATP merges ECN bits (ATP §3.7).
 /// Threads: One.
 /// Errors:  A destination without a port is counted in unroutable(), never an error.
 /// Tests:   tests/lab/run_test.cc
@@ -38,11 +39,18 @@ struct AggregatorSpec {
   uint64_t link_bits_per_s = 0;  ///< Of the workers' cables.
   /// Whether gradients exist, or only their sizes.
   bool values = true;
-  uint32_t quorum = 0;  ///< MitigationSettings::quorum.
-  HostSettings host;    ///< Of servers.
-  uint32_t weight = 1;  ///< Of servers: the part of every tensor, relative to the others.
+  uint32_t quorum = 0;       ///< MitigationSettings::quorum.
+  HostSettings host;         ///< Of servers.
+  bool keeps_marks = false;  ///< Whether ECN marks go from contributions to results.
+  uint32_t weight = 1;       ///< Of servers: the part of every tensor, relative to the others.
   uint32_t train = 1;
   uint64_t seed = 1;  ///< Of session numbers.
+  /// A job beside `job` that the same machine serves.
+  struct FurtherJob {
+    trio_ml::JobConfig job;
+    uint64_t seed = 1;
+  };
+  std::vector<FurtherJob> further;  ///< Only back ends whose jobs share switches have any.
 };
 
 class AggregatorNode : public net::Node, public InspectedNode {
@@ -88,12 +96,17 @@ class AggregatorNode : public net::Node, public InspectedNode {
 
  private:
   void forward(net::PacketRef packet);
+  void note_mark(const net::Packet& packet);
+  [[nodiscard]] bool is_marked(std::span<const std::byte> stored, uint32_t size_bytes) const;
 
   net::Network& network_;
   const AggregatorSpec spec_;
   net::NodeId id_;
   net::RoutingTable table_;
   uint64_t unroutable_ = 0;
+  /// Marked blocks, each at the place of its number; a later block takes the place over. Empty unless
+  /// the node keeps marks.
+  std::vector<uint64_t> marks_;
 };
 
 }  // namespace tributary::lab

@@ -51,6 +51,7 @@ struct BackendKind {
   /// Null if it does not speak SwitchML.
   const SwitchmlDesign* switchml = nullptr;
   bool own_ports = false;             ///< Every worker needs a port of its own.
+  bool shares = false;                ///< Its jobs can run beside others in one network.
   uint16_t port = wire::kTrioMlPort;  ///< The node's UDP port.
   /// Makes the node. Null if only the workers add.
   Result<std::unique_ptr<AggregatorNode>> (*make)(net::Network& network,

@@ -36,11 +36,14 @@ Result<std::unique_ptr<TrioNode>> TrioNode::create(net::Network& network,
   auto memory = memory::SharedMemory::create(config);
   if (!memory) return tl::unexpected(memory.error());
   std::unique_ptr<TrioNode> node(new TrioNode(network, spec, *std::move(memory)));
-  for (uint32_t channel = 0; channel < spec.job.channels; channel++) {
-    const trio_ml::JobConfig job = trio_ml::channel_of(spec.job, channel);
-    node->sessions_.push_back(
-        std::make_unique<trio_ml::Session>(job, auth::key_of_seed(spec.seed + channel)));
-    const auto added = node->shard_.add_job(job, *node->sessions_.back(), network.core().now());
+  if (const auto placed = node->shard_.place_hash_tables(); !placed) {
+    return tl::unexpected(placed.error());
+  }
+  if (const auto added = node->add_job(spec.job, spec.seed); !added) {
+    return tl::unexpected(added.error());
+  }
+  for (const AggregatorSpec::FurtherJob& further : spec.further) {
+    const auto added = node->add_job(further.job, further.seed);
     if (!added) return tl::unexpected(added.error());
   }
   engine::PfeSink& sink = *node;
@@ -56,8 +59,25 @@ TrioNode::TrioNode(net::Network& network, const AggregatorSpec& spec, memory::Sh
 
 TrioNode::~TrioNode() = default;
 
+Result<void> TrioNode::add_job(const trio_ml::JobConfig& job, uint64_t seed) {
+  for (uint32_t channel = 0; channel < job.channels; channel++) {
+    const trio_ml::JobConfig one = trio_ml::channel_of(job, channel);
+    sessions_.push_back(std::make_unique<trio_ml::Session>(one, auth::key_of_seed(seed + channel)));
+    const auto added = shard_.add_job(one, *sessions_.back(), network_now());
+    if (!added) return tl::unexpected(added.error());
+  }
+  return {};
+}
+
 uint64_t TrioNode::job_bytes(const AggregatorSpec& spec) {
-  return trio_ml::memory_bytes(spec.job, 1) * spec.job.channels;
+  const auto bytes_of = [](const trio_ml::JobConfig& job) {
+    // A channel's window has at least as many places as the job's limit on blocks.
+    const uint64_t table_bytes = trio_ml::BlockTable::memory_bytes(2 * job.block_cnt_max);
+    return (trio_ml::memory_bytes(job, 1) + table_bytes) * job.channels;
+  };
+  uint64_t bytes = bytes_of(spec.job);
+  for (const AggregatorSpec::FurtherJob& further : spec.further) bytes += bytes_of(further.job);
+  return bytes;
 }
 
 void TrioNode::aggregate(net::PacketRef packet) {
@@ -86,6 +106,7 @@ AggregatorResult TrioNode::result(Duration) const {
   // The job counts simulated packets; each stands for `train`.
   const auto memory = static_cast<double>(job_bytes(spec()) * spec().train);
   result.add(PartKind::kMemory, memory / 1e6, "MB");
+  if (!spec().further.empty()) return result;  // Each job has a window of its own.
   result.add(PartKind::kSlots, static_cast<double>(spec().job.block_cnt_max) * spec().train,
              "of the window");
   return result;

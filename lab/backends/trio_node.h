@@ -38,15 +38,18 @@ class TrioNode final : public AggregatorNode, private engine::PfeSink {
  private:
   TrioNode(net::Network& network, const AggregatorSpec& spec, memory::SharedMemory memory);
 
-  /// Returns the memory of all channels of the job.
+  /// Returns the memory of all channels of all jobs.
   [[nodiscard]] static uint64_t job_bytes(const AggregatorSpec& spec);
 
   void aggregate(net::PacketRef packet) override;
   void send(std::span<const std::byte> stored, uint32_t size_bytes,
             std::span<const Endpoint> destinations) override;
 
+  /// Adds a job's channels, whose sessions have the seeds from `seed` on.
+  [[nodiscard]] Result<void> add_job(const trio_ml::JobConfig& job, uint64_t seed);
+
   memory::SharedMemory memory_;
-  std::vector<std::unique_ptr<trio_ml::Session>> sessions_;  ///< By channel.
+  std::vector<std::unique_ptr<trio_ml::Session>> sessions_;  ///< By job and channel.
   trio_ml::Shard shard_;
   const TrioWords words_{shard_};
   /// Made after the job, because it arms the job's timers.

@@ -6,20 +6,43 @@
 #include <algorithm>
 #include <map>
 #include <string_view>
+#include <utility>
 
 #include "base/assert.h"
-#include "host/straggler_pattern.h"
-#include "lab/inspect/latency_summary.h"
 #include "lab/inspect/pfe_report.h"
 
 namespace tributary::lab {
 namespace {
 
-/// Tells whether late workers leave computation out. SwitchML's cannot: its protocol has no way to
-/// take a sum without a part.
-bool skips(const Scenario& scenario, const BackendKind& backend) {
-  return scenario.mitigation.catch_up == CatchUp::kSkip && !backend.asynchronous &&
-         backend.switchml == nullptr;
+/// Merges the jobs' specifications of each aggregator. A node that several jobs name serves all of them.
+std::vector<AggregatorSpec> merged(const std::vector<std::unique_ptr<JobRun>>& jobs) {
+  std::vector<AggregatorSpec> all;
+  for (const auto& job : jobs) {
+    for (AggregatorSpec spec : job->plan().aggregators) {
+      spec.values = job->has_values();
+      const auto same = std::find_if(all.begin(), all.end(), [&](const AggregatorSpec& other) {
+        return other.name == spec.name;
+      });
+      if (same == all.end()) {
+        all.push_back(std::move(spec));
+        continue;
+      }
+      same->values = same->values || spec.values;
+      same->keeps_marks = same->keeps_marks || spec.keeps_marks;
+      same->further.push_back({.job = spec.job, .seed = spec.seed});
+    }
+  }
+  return all;
+}
+
+/// Returns the back end that stands for a network's: one that adds in switches, if there is any.
+const BackendKind& network_backend(const SharedScenario& scenario) {
+  const BackendKind* kind = &backend_kind(scenario.jobs.front().scenario.backend);
+  for (const SharedJob& job : scenario.jobs) {
+    const BackendKind& other = backend_kind(job.scenario.backend);
+    if (other.placement == Placement::kSwitch) kind = &other;
+  }
+  return *kind;
 }
 
 }  // namespace
@@ -27,53 +50,88 @@ bool skips(const Scenario& scenario, const BackendKind& backend) {
 Result<std::unique_ptr<Cluster>> Cluster::create(const Scenario& scenario,
                                                  Duration typical_iteration,
                                                  TensorExchange* exchange) {
-  const BackendKind& backend = backend_kind(scenario.backend);
-  const PatternSet patterns = backend.straggles ? scenario.straggler.pattern : Straggling::kNone;
-  auto pattern = make_pattern(patterns, scenario, typical_iteration);
-  if (!pattern) return tl::unexpected(pattern.error());
-  auto plan = plan_cluster(scenario, backend, (*pattern)->background_to());
+  auto job = JobRun::create(
+      {.name = "", .scenario = scenario, .typical_iteration = typical_iteration, .start = {}},
+      exchange);
+  if (!job) return tl::unexpected(job.error());
+  auto plan = plan_cluster(scenario, (*job)->backend(), (*job)->background_to());
   if (!plan) return tl::unexpected(plan.error());
-  std::unique_ptr<Cluster> cluster(new Cluster(scenario, backend, *std::move(pattern),
-                                               *std::move(plan), typical_iteration, exchange));
-  if (const auto built = cluster->build(); !built) return tl::unexpected(built.error());
-  return cluster;
+  const uint64_t seed = plan->network_seed;
+  net::Topology topology = std::move(plan->topology);
+  (*job)->set_plan(*std::move(plan));
+  std::vector<std::unique_ptr<JobRun>> jobs;
+  jobs.push_back(*std::move(job));
+  return build(scenario, std::move(jobs), std::move(topology), seed);
 }
 
-Cluster::Cluster(const Scenario& scenario, const BackendKind& backend,
-                 std::unique_ptr<StragglerPattern> pattern, ClusterPlan plan,
-                 Duration typical_iteration, TensorExchange* exchange)
-    : scenario_(scenario),
-      backend_(backend),
-      pattern_(std::move(pattern)),
-      typical_iteration_(typical_iteration),
-      workload_(workload_of(scenario_)),
-      plan_(std::move(plan)),
-      network_(core_, plan_.network_seed, scenario_.train),
-      training_{scenario_,
-                workload_,
-                *pattern_,
-                exchange,
-                backend.asynchronous,
-                skips(scenario_, backend)} {}
+Result<std::unique_ptr<Cluster>> Cluster::create(const SharedScenario& scenario,
+                                                 std::span<const Duration> typical_iterations) {
+  const Scenario& network = scenario.network;
+  const bool tree =
+      network.topology == Topology::kChassis || network.topology == Topology::kTwoLevel;
+  auto topology = plan_network(network, network_backend(scenario), tree);
+  if (!topology) return tl::unexpected(topology.error());
+  std::vector<std::string> hosts;
+  for (const net::NodeSpec* host : nodes_of(*topology, kWorkerKind)) hosts.push_back(host->name);
+  std::vector<std::unique_ptr<JobRun>> jobs;
+  uint32_t job_id = 1;
+  for (size_t i = 0; i < scenario.jobs.size(); i++) {
+    const SharedJob& shared = scenario.jobs[i];
+    auto job = JobRun::create({.name = shared.name,
+                               .scenario = shared.scenario,
+                               .typical_iteration = typical_iterations[i],
+                               .start = shared.start},
+                              nullptr);
+    if (!job) return failure(fmt::format("job '{}': {}", shared.name, job.error().text));
+    ClusterPlan plan;
+    plan.topology = *std::move(topology);
+    plan.place.job_id = static_cast<uint8_t>(job_id);
+    plan.place.prefix = shared.name + "-";
+    for (const uint32_t host : shared.hosts) plan.place.workers.push_back(hosts.at(host));
+    Prng seeds(shared.scenario.seed);
+    plan.network_seed = seeds.any_u64();  // Drawn as for a job alone.
+    const auto planned =
+        plan_job(plan, shared.scenario, (*job)->backend(), seeds, (*job)->background_to());
+    if (!planned) return failure(fmt::format("job '{}': {}", shared.name, planned.error().text));
+    topology = std::move(plan.topology);
+    (*job)->set_plan(std::move(plan));
+    jobs.push_back(*std::move(job));
+    job_id += shared.scenario.host.priorities;
+  }
+  return build(network, std::move(jobs), *std::move(topology), Prng(network.seed).any_u64());
+}
+
+Cluster::Cluster(const Scenario& network, std::vector<std::unique_ptr<JobRun>> jobs,
+                 uint64_t network_seed)
+    : network_scenario_(network),
+      jobs_(std::move(jobs)),
+      aggregator_specs_(merged(jobs_)),
+      network_(core_, network_seed, network.train) {}
 
 Cluster::~Cluster() = default;
 
 // --- Building ---
 
-Result<void> Cluster::build() {
-  auto built = net::build(plan_.topology, network_,
-                          [this](const net::NodeSpec& spec) { return make_node(spec); });
+Result<std::unique_ptr<Cluster>> Cluster::build(const Scenario& network,
+                                                std::vector<std::unique_ptr<JobRun>> jobs,
+                                                net::Topology topology, uint64_t network_seed) {
+  std::unique_ptr<Cluster> cluster(new Cluster(network, std::move(jobs), network_seed));
+  if (const auto built = cluster->build(topology); !built) return tl::unexpected(built.error());
+  return cluster;
+}
+
+Result<void> Cluster::build(const net::Topology& topology) {
+  auto built =
+      net::build(topology, network_, [this](const net::NodeSpec& spec) { return make_node(spec); });
   if (!built) return tl::unexpected(built.error());
   built_ = *std::move(built);
-  for (uint32_t rank = 0; rank < workers_.size(); rank++) {
-    trainers_.push_back(std::make_unique<Trainer>(training_, rank, *workers_[rank], core_));
-  }
+  for (const auto& job : jobs_) job->make_trainers(core_);
   if (const auto begun = begin_captures(); !begun) return begun;
   return find_timeline();
 }
 
 Result<void> Cluster::begin_captures() {
-  for (const Scenario::Capture& wanted : scenario_.captures) {
+  for (const Scenario::Capture& wanted : network_scenario_.captures) {
     const auto link = network_.find_link(wanted.link);
     if (!link) return failure("capture: " + link.error().text);
     auto writer = net::PcapWriter::open(wanted.path);
@@ -85,11 +143,11 @@ Result<void> Cluster::begin_captures() {
 }
 
 Result<void> Cluster::find_timeline() {
-  const std::string& wanted = scenario_.timeline.link;
+  const std::string& wanted = network_scenario_.timeline.link;
   if (wanted.empty()) return {};
   const auto link = network_.find_link(wanted);
   if (!link) return failure("timeline.link: " + link.error().text);
-  for (const Scenario::Capture& capture : scenario_.captures) {
+  for (const Scenario::Capture& capture : network_scenario_.captures) {
     if (capture.link != wanted) continue;
     return failure(
         fmt::format("timeline.link={} is captured, too; allowed: a link without capture", wanted));
@@ -99,34 +157,39 @@ Result<void> Cluster::find_timeline() {
 }
 
 Result<net::BuiltNode> Cluster::make_node(const net::NodeSpec& spec) {
-  if (spec.kind == kWorkerKind) {
-    const size_t rank = workers_.size();
-    WorkerNodeConfig config = plan_.workers.at(rank);
-    config.latency = &latency_;
-    workers_.push_back(std::make_unique<WorkerNode>(network_, config, plan_.worker_seeds.at(rank)));
-    return net::BuiltNode{workers_.back()->id(), nullptr, false};
+  for (const auto& job : jobs_) {
+    if (auto made = job->make_node(network_, spec)) return *made;
   }
-  if (spec.kind == kBackgroundKind) {
-    const uint32_t worker = pattern_->background_to().at(backgrounds_.size());
-    const double rate = static_cast<double>(scenario_.link_bits_per_s(worker)) *
-                        scenario_.straggler.background_share;
-    backgrounds_.push_back(std::make_unique<BackgroundFlow>(
-        network_, BackgroundFlow::Config{.name = spec.name,
-                                         .from = spec.address,
-                                         .to = plan_.workers.at(worker).address,
-                                         .bits_per_s = static_cast<uint64_t>(rate)}));
-    return net::BuiltNode{backgrounds_.back()->id(), nullptr, false};
+  if (spec.kind == kWorkerKind) {  // A host without a worker.
+    WorkerNodeConfig idle;
+    idle.name = spec.name;
+    idle.address = spec.address;
+    idle_hosts_.push_back(std::make_unique<WorkerNode>(network_, idle, /*seed=*/0));
+    return net::BuiltNode{idle_hosts_.back()->id(), nullptr, false};
   }
+  return make_aggregator(spec);
+}
+
+Result<net::BuiltNode> Cluster::make_aggregator(const net::NodeSpec& spec) {
   const auto wanted =
-      std::find_if(plan_.aggregators.begin(), plan_.aggregators.end(),
+      std::find_if(aggregator_specs_.begin(), aggregator_specs_.end(),
                    [&](const AggregatorSpec& aggregator) { return aggregator.name == spec.name; });
-  if (wanted == plan_.aggregators.end()) {
+  const bool adds = spec.kind == kAggregatorKind || spec.kind == kTopKind;
+  if (wanted == aggregator_specs_.end() && adds) {  // No job uses it: it only forwards.
+    idle_switches_.push_back(std::make_unique<net::Forwarder>(network_, spec.name));
+    const net::Station station = idle_switches_.back()->station();
+    return net::BuiltNode{station.node, station.table, station.forwards};
+  }
+  if (wanted == aggregator_specs_.end()) {
     return failure(fmt::format("kind='{}' is not allowed; allowed: {}, {}, {}, {}", spec.kind,
                                net::kSwitchKind, kWorkerKind, kAggregatorKind, kTopKind));
   }
-  AggregatorSpec wanted_spec = *wanted;
-  wanted_spec.values = scenario_.payload == Payload::kReal || training_.exchange != nullptr;
-  auto made = backend_.make(network_, wanted_spec);
+  const auto owner = std::find_if(jobs_.begin(), jobs_.end(), [&](const auto& job) {
+    const auto& specs = job->plan().aggregators;
+    return std::any_of(specs.begin(), specs.end(),
+                       [&](const AggregatorSpec& one) { return one.name == spec.name; });
+  });
+  auto made = (*owner)->backend().make(network_, *wanted);
   if (!made) return tl::unexpected(made.error());
   aggregators_.push_back(*std::move(made));
   AggregatorNode& node = *aggregators_.back();
@@ -134,35 +197,6 @@ Result<net::BuiltNode> Cluster::make_node(const net::NodeSpec& spec) {
 }
 
 // --- Running ---
-
-/// Far beyond any run that makes progress. Assumes that each worker sleeps the maximum at each
-/// delay point and computes at its slowest, and that the network carries a hundredth of its rate.
-/// Adds a few deadlines.
-Instant Cluster::limit() const {
-  if (scenario_.limit != Duration()) return began_at_ + scenario_.limit;
-  constexpr int64_t kSlowNetwork = 100;
-  constexpr int64_t kDeadlines = 4;
-  constexpr double kTailFactorMax = 12;  // HeavyTailPattern's.
-  const auto patterns = static_cast<double>(kinds_in(scenario_.straggler.pattern).size());
-  const double tail = 1 + kTailFactorMax * (scenario_.straggler.p99_over_p50 - 1);
-  const double slow =
-      patterns > 1 ? scenario_.straggler.factor * tail : std::max(scenario_.straggler.factor, tail);
-  const uint64_t slowest_link = scenario_.slow_links.workers.empty()
-                                    ? scenario_.link.rate_bits_per_s
-                                    : scenario_.slow_links.rate_bits_per_s;
-  const double wire_s = static_cast<double>(workload_.elements()) * scenario_.train * 32 /
-                        static_cast<double>(slowest_link);
-  const double iteration_s = in_seconds(workload_.forward + workload_.backward) * slow +
-                             in_seconds(typical_iteration_) * 2 * host::kDelayPoints * patterns +
-                             wire_s * kSlowNetwork;
-  constexpr double kLongestSeconds = 1e7;  // Fits into Duration, and is longer than any use.
-  const double total_s = std::min(
-      iteration_s * scenario_.iterations + in_seconds(scenario_.host.deadline) * kDeadlines +
-          in_seconds(scenario_.straggler.pause_for + scenario_.straggler.pause_at) +
-          in_seconds(pattern_->recorded_total()),
-      kLongestSeconds);
-  return began_at_ + from_seconds(total_s);
-}
 
 template <class F>
 bool Cluster::advance(Instant end, F&& done) {
@@ -182,94 +216,60 @@ bool Cluster::advance_observed(Instant end, const std::function<bool()>& done) {
   return all;
 }
 
-Result<void> Cluster::join_all() {
-  for (const auto& worker : workers_) worker->start();
-  uint32_t joined = 0;  // Workers below have joined or ended.
-  const bool all = advance(limit(), [&] {
-    while (joined < workers_.size() &&
-           workers_[joined]->protocol().phase() != host::TensorProtocol::Phase::kJoining) {
-      joined++;
+/// Counts the packets of the timeline's link from here on.
+void Cluster::begin_timeline() {
+  if (!timeline_link_) return;
+  network_.set_tap(*timeline_link_, [this](Instant leaves_at, const net::Packet&) {
+    const auto bin = static_cast<size_t>((leaves_at - began_at_).ticks() /
+                                         network_scenario_.timeline.bin.ticks());
+    if (bin >= kTimelineBinsMax) {
+      timeline_later_ += network_scenario_.train;
+      return;
     }
-    return joined == workers_.size();
+    if (bin >= timeline_.size()) timeline_.resize(bin + 1);
+    timeline_[bin] += network_scenario_.train;
   });
-  if (ended_by_observer_) return failure(kEndedByObserver);
-  for (uint32_t rank = 0; rank < workers_.size(); rank++) {
-    const host::TensorProtocol& protocol = workers_[rank]->protocol();
-    if (protocol.phase() == host::TensorProtocol::Phase::kRunning) continue;
-    const std::string why = all ? protocol.status_text() : "still joins at the run's limit";
-    return failure(fmt::format("worker {} could not join the job: {}", rank, why));
-  }
-  return {};
 }
 
-void Cluster::begin_training() {
-  began_at_ = core_.now();
-  if (timeline_link_) {
-    network_.set_tap(*timeline_link_, [this](Instant leaves_at, const net::Packet&) {
-      const auto bin =
-          static_cast<size_t>((leaves_at - began_at_).ticks() / scenario_.timeline.bin.ticks());
-      if (bin >= kTimelineBinsMax) {
-        timeline_later_ += scenario_.train;
-        return;
-      }
-      if (bin >= timeline_.size()) timeline_.resize(bin + 1);
-      timeline_[bin] += scenario_.train;
-    });
+Result<void> Cluster::step(JobRun& job) {
+  const JobRun::Phase before = job.phase();
+  const bool is_first = !trains_;
+  if (before == JobRun::Phase::kJoining && is_first && job.is_due()) {
+    trains_ = true;
+    began_at_ = core_.now();
+    begin_timeline();
   }
-  for (const auto& background : backgrounds_) background->start();
-  for (const auto& trainer : trainers_) trainer->begin();
+  const auto stepped = job.step(core_.now());
+  if (stepped || before != JobRun::Phase::kTraining) return stepped;
+  return failure(losses() + stepped.error().text);
 }
 
-Result<void> Cluster::train() {
-  uint32_t done = 0;  // Workers below are done.
-  const auto all_done = [&] {
-    while (done < trainers_.size() && trainers_[done]->done()) {
-      if (!trainers_[done]->failed().empty()) return true;
-      done++;
+Result<void> Cluster::run_jobs() {
+  const auto is_any_due = [this] {
+    for (const auto& job : jobs_) {
+      if (job->is_due()) return true;
     }
-    return done == trainers_.size();
+    return false;
   };
-  const auto pause = pattern_->pause();
-  if (pause) {
-    const bool early = advance(began_at_ + pause->at, all_done);
-    if (!early && !ended_by_observer_) {
-      core_.run_until(began_at_ + pause->at);
-      for (const uint32_t worker : pause->workers) trainers_[worker]->pause(pause->length);
+  while (true) {
+    Instant milestone = Instant::never();
+    bool ended = true;
+    for (const auto& job : jobs_) {
+      if (const auto stepped = step(*job); !stepped) return stepped;
+      milestone = std::min(milestone, job->next_milestone());
+      ended = ended && job->phase() == JobRun::Phase::kEnded;
     }
+    if (ended) return {};
+    const bool due = advance(milestone, is_any_due);
+    if (ended_by_observer_) return failure(kEndedByObserver);
+    if (!due) core_.run_until(milestone);
   }
-  if (!ended_by_observer_ && advance(limit(), all_done) && done == trainers_.size()) return {};
-  if (ended_by_observer_) return failure(kEndedByObserver);
-  return tl::unexpected(stuck_error());
-}
-
-Error Cluster::stuck_error() const {
-  const Trainer* behind = nullptr;
-  uint32_t behind_rank = 0;
-  // Of two workers in the same iteration, the one that does not wait holds up the other.
-  const auto is_further_behind = [&](const Trainer& trainer) {
-    if (behind == nullptr) return true;
-    if (trainer.ends().size() != behind->ends().size()) {
-      return trainer.ends().size() < behind->ends().size();
-    }
-    return behind->waits() && !trainer.waits();
-  };
-  for (uint32_t rank = 0; rank < trainers_.size(); rank++) {
-    const Trainer& trainer = *trainers_[rank];
-    if (!trainer.failed().empty()) return {losses() + trainer.failed()};
-    if (trainer.done()) continue;
-    if (is_further_behind(trainer)) {
-      behind = &trainer;
-      behind_rank = rank;
-    }
-  }
-  TRIB_ASSERT(behind != nullptr);
-  return {fmt::format("{}worker {} is not done after {:.3f} s of virtual time: it {}", losses(),
-                      behind_rank, in_seconds(limit() - began_at_), behind->doing())};
 }
 
 std::string Cluster::losses() const {
   constexpr std::string_view kDropped = "dropped: ";
-  const RunResult result = collect();
+  RunResult result;
+  collect_network(result);
   std::string text;
   for (const AggregatorResult& aggregator : result.aggregators) {
     for (const AggregatorResult::Part& part : aggregator.parts) {
@@ -281,134 +281,105 @@ std::string Cluster::losses() const {
   for (const LinkResult& link : result.links) {
     if (link.lost > 0) text += fmt::format("link {} lost {} packets; ", link.name, link.lost);
   }
-  for (uint32_t rank = 0; rank < result.workers.size(); rank++) {
-    const uint64_t lost = result.workers[rank].receive_overflows;
-    if (lost > 0) text += fmt::format("worker {} dropped {} packets: buffer full; ", rank, lost);
-  }
+  for (const auto& job : jobs_) text += job->losses();
   return text;
 }
 
-Result<RunResult> Cluster::faithful(RunResult result) const {
-  if (scenario_.train == 1 || !scenario_.host.retransmission) return result;
-  for (const AggregatorResult& aggregator : result.aggregators) {
+Result<void> Cluster::check_faithful(const std::vector<AggregatorResult>& aggregators) const {
+  const bool repairs = std::any_of(jobs_.begin(), jobs_.end(), [](const auto& job) {
+    return job->scenario().host.retransmission;
+  });
+  if (network_scenario_.train == 1 || !repairs) return {};
+  for (const AggregatorResult& aggregator : aggregators) {
     for (const AggregatorResult::Part& part : aggregator.parts) {
       if (part.name != kPacketBufferFull) continue;
       return failure(
           fmt::format("{} dropped {:.0f} packets: packet buffer full. Workers repair such losses "
                       "packet by packet, trains of {} do not: set train=1, or a smaller window",
-                      aggregator.name, part.value, scenario_.train));
+                      aggregator.name, part.value, network_scenario_.train));
     }
   }
-  return result;
+  return {};
+}
+
+Result<void> Cluster::run_to_end(RunObserver* observer) {
+  if (observer != nullptr) {
+    observer_ = observer;
+    for (const auto& aggregator : aggregators_) inspected_.push_back(aggregator.get());
+    if (const auto begun = observer->begin({core_, network_, inspected_}); !begun) return begun;
+  }
+  auto ran = run_jobs();
+  for (net::PcapWriter& capture : captures_) {
+    if (!ran) break;
+    ran = capture.finish();
+  }
+  if (observer != nullptr) observer->end();
+  return ran;
 }
 
 Result<RunResult> Cluster::run(RunObserver* observer) {
-  if (observer == nullptr) return run_to_end();
-  observer_ = observer;
-  for (const auto& aggregator : aggregators_) inspected_.push_back(aggregator.get());
-  if (const auto begun = observer->begin({core_, network_, inspected_}); !begun) {
-    return tl::unexpected(begun.error());
+  TRIB_ASSERT(jobs_.size() == 1);
+  if (const auto ran = run_to_end(observer); !ran) return tl::unexpected(ran.error());
+  RunResult result = jobs_[0]->collect(network_, core_.now());
+  result.timeline = timeline_;
+  result.timeline_later = timeline_later_;
+  collect_network(result);
+  result.bottleneck = bottleneck(result);
+  if (const auto good = check_faithful(result.aggregators); !good) {
+    return tl::unexpected(good.error());
   }
-  auto result = run_to_end();
-  observer->end();
   return result;
 }
 
-Result<RunResult> Cluster::run_to_end() {
-  if (const auto joined = join_all(); !joined) return tl::unexpected(joined.error());
-  begin_training();
-  if (const auto trained = train(); !trained) return tl::unexpected(trained.error());
-  for (net::PcapWriter& capture : captures_) {
-    if (const auto written = capture.finish(); !written) return tl::unexpected(written.error());
+Result<SharedResult> Cluster::run_shared(RunObserver* observer) {
+  if (const auto ran = run_to_end(observer); !ran) return tl::unexpected(ran.error());
+  SharedResult result;
+  RunResult all;
+  for (const auto& job : jobs_) {
+    JobResult one;
+    one.name = job->name();
+    one.backend = job->scenario().backend;
+    one.began_at = job->began_at().since_start();
+    one.run = job->collect(network_, core_.now());
+    all.workers.insert(all.workers.end(), one.run.workers.begin(), one.run.workers.end());
+    result.jobs.push_back(std::move(one));
   }
-  return faithful(collect());
+  collect_network(all);
+  if (const auto good = check_faithful(all.aggregators); !good) {
+    return tl::unexpected(good.error());
+  }
+  result.bottleneck = bottleneck(all);
+  result.total = core_.now() - began_at_;
+  result.links = std::move(all.links);
+  result.aggregators = std::move(all.aggregators);
+  result.timeline = timeline_;
+  result.timeline_later = timeline_later_;
+  result.packets = all.packets;
+  result.events = all.events;
+  result.digest = all.digest;
+  return result;
 }
 
 // --- Collecting ---
 
-RunResult Cluster::collect() const {
-  RunResult result;
-  result.total = core_.now() - began_at_;
-  result.typical_iteration = typical_iteration_;
-  collect_iterations(result);
-  for (uint32_t rank = 0; rank < trainers_.size(); rank++) {
-    result.workers.push_back(trainers_[rank]->result());
-    note_traffic(rank, result.workers.back());
-    const host::CommunicatorCounters& counters = workers_[rank]->protocol().counters();
-    result.blocks += counters.blocks * scenario_.train;
-    result.degraded_blocks += counters.degraded_blocks * scenario_.train;
-    result.wrong_sums += trainers_[rank]->wrong_sums();
-    result.checked_sums += trainers_[rank]->checked_sums();
-  }
-  result.skipped_blocks = skipped_blocks();
-  result.block_latency = summarise(latency_.summary());
-  collect_links(result);
-  result.timeline = timeline_;
-  result.timeline_later = timeline_later_;
+/// Adds the network's part to a result.
+void Cluster::collect_network(RunResult& result) const {
+  const Duration elapsed = core_.now() - began_at_;
+  collect_links(result, elapsed);
   for (const auto& aggregator : aggregators_) {
-    result.aggregators.push_back(aggregator->result(result.total));
+    result.aggregators.push_back(aggregator->result(elapsed));
   }
-  result.bottleneck = bottleneck(result);
   result.packets = network_.counters().delivered;
   result.events = core_.executed_count();
   result.digest = network_.digest();
-  return result;
 }
 
-uint64_t Cluster::skipped_blocks() const {
-  std::map<std::pair<uint32_t, uint32_t>, uint64_t> buckets;  // Blocks by iteration and bucket.
-  for (const auto& trainer : trainers_) {
-    for (const Trainer::SkippedBucket& skipped : trainer->skipped()) {
-      buckets[{skipped.iteration, skipped.bucket}] = skipped.blocks;
-    }
-  }
-  uint64_t count = 0;
-  for (const auto& [place, blocks] : buckets) {
-    const uint32_t iteration = place.first;
-    const auto receivers =
-        std::count_if(trainers_.begin(), trainers_.end(),
-                      [&](const auto& trainer) { return trainer->ends().size() > iteration; });
-    count += blocks * scenario_.train * static_cast<uint64_t>(receivers);
-  }
-  return count;
-}
-
-void Cluster::collect_iterations(RunResult& result) const {
-  std::vector<const std::vector<Instant>*> ends;
-  for (uint32_t rank = 0; rank < trainers_.size(); rank++) {
-    if (trainers_[rank]->ends().size() == scenario_.iterations) {
-      ends.push_back(&trainers_[rank]->ends());
-    }
-  }
-  if (ends.empty()) return;  // All workers have dropped out.
-  Instant before = began_at_;
-  for (uint32_t i = 0; i < scenario_.iterations; i++) {
-    std::vector<Instant> at;
-    for (const auto* of_worker : ends) at.push_back((*of_worker)[i]);
-    const auto median = at.begin() + static_cast<ptrdiff_t>((at.size() - 1) / 2);
-    std::nth_element(at.begin(), median, at.end());
-    result.iterations.push_back(*median - before);
-    before = *median;
-  }
-  result.mean_iteration = (before - began_at_) / scenario_.iterations;
-}
-
-/// Records the traffic on the cable of the worker's host.
-void Cluster::note_traffic(uint32_t rank, WorkerResult& worker) const {
-  const auto host = network_.find_node(plan_.host_nodes[rank]);
-  const auto out = host ? network_.link_at(*host, 0) : Result<net::LinkId>(0);
-  TRIB_ASSERT(host && out);
-  worker.wire_bytes_sent = network_.counters(*out).bytes;
-  // The two directions of a cable follow each other; the first is the even one (net::Network).
-  worker.wire_bytes_received = network_.counters(*out ^ 1U).bytes;
-}
-
-void Cluster::collect_links(RunResult& result) const {
+void Cluster::collect_links(RunResult& result, Duration elapsed) const {
   for (net::LinkId link = 0; link < network_.link_count(); link++) {
     const net::LinkCounters counters = network_.counters(link);
     const double bits = static_cast<double>(counters.bytes) * 8;
     const double room =
-        static_cast<double>(network_.config(link).rate_bits_per_s) * in_seconds(result.total);
+        static_cast<double>(network_.config(link).rate_bits_per_s) * in_seconds(elapsed);
     result.links.push_back(
         {.name = network_.link_name(link),
          .packets = counters.packets,

@@ -1,28 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// One run: builds the network of a scenario, lets its workers train, and collects the result.
+/// One run: builds the network of a scenario, lets one or several jobs train in it, and collects the
+/// result.
 ///
 /// Threads: One.
 /// Errors:  create() refuses bad topologies and captures. run() names the worker that fails or
 ///          hangs.
-/// Tests:   tests/lab/run_test.cc
+/// Tests:   tests/lab/run_test.cc, tests/lab/shared_run_test.cc
 #pragma once
 
 #include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "base/event_core.h"
-#include "engine/model/meter.h"
 #include "lab/backends/aggregator_node.h"
-#include "lab/cluster/background_flow.h"
-#include "lab/cluster/plan.h"
-#include "lab/cluster/trainer.h"
-#include "lab/cluster/worker_node.h"
+#include "lab/cluster/job_run.h"
 #include "lab/run.h"
+#include "lab/shared_scenario.h"
 #include "net/network.h"
 #include "net/pcap.h"
 #include "net/topology.h"
@@ -37,68 +36,64 @@ class Cluster {
   static Result<std::unique_ptr<Cluster>> create(const Scenario& scenario,
                                                  Duration typical_iteration,
                                                  TensorExchange* exchange);
+  /// @param scenario           Passed check().
+  /// @param typical_iterations The unit of straggler delays of each job. Shape [scenario.jobs].
+  static Result<std::unique_ptr<Cluster>> create(const SharedScenario& scenario,
+                                                 std::span<const Duration> typical_iterations);
   ~Cluster();
 
-  /// Runs to the end. Call it once. @param observer May be null.
+  // Runs to the end. Call one of them, once. `observer` may be null.
+  /// @pre There is one job.
   [[nodiscard]] Result<RunResult> run(RunObserver* observer = nullptr);
+  [[nodiscard]] Result<SharedResult> run_shared(RunObserver* observer = nullptr);
 
  private:
-  Cluster(const Scenario& scenario, const BackendKind& backend,
-          std::unique_ptr<StragglerPattern> pattern, ClusterPlan plan, Duration typical_iteration,
-          TensorExchange* exchange);
+  Cluster(const Scenario& network, std::vector<std::unique_ptr<JobRun>> jobs,
+          uint64_t network_seed);
 
-  [[nodiscard]] Result<void> build();
+  static Result<std::unique_ptr<Cluster>> build(const Scenario& network,
+                                                std::vector<std::unique_ptr<JobRun>> jobs,
+                                                net::Topology topology, uint64_t network_seed);
+  [[nodiscard]] Result<void> build(const net::Topology& topology);
   [[nodiscard]] Result<void> begin_captures();
   [[nodiscard]] Result<void> find_timeline();
   [[nodiscard]] Result<net::BuiltNode> make_node(const net::NodeSpec& spec);
-  /// Returns the time at which an unfinished run ends with an error.
-  [[nodiscard]] Instant limit() const;
+  [[nodiscard]] Result<net::BuiltNode> make_aggregator(const net::NodeSpec& spec);
   /// Executes events until `done()`, up to `end`, or until the observer stops. @return done().
   template <class F>
   [[nodiscard]] bool advance(Instant end, F&& done);
   /// Does the same with an observer. A separate function, so that runs without one pay nothing.
   [[nodiscard]] bool advance_observed(Instant end, const std::function<bool()>& done);
-  [[nodiscard]] Result<RunResult> run_to_end();
-  [[nodiscard]] Result<void> join_all();
-  void begin_training();
-  [[nodiscard]] Result<void> train();
-  /// Names the first worker that failed, or else the one furthest behind.
-  [[nodiscard]] Error stuck_error() const;
+  void begin_timeline();
+  [[nodiscard]] Result<void> step(JobRun& job);
+  [[nodiscard]] Result<void> run_jobs();
+  [[nodiscard]] Result<void> run_to_end(RunObserver* observer);
   /// Returns the packets that machines, cables and hosts have lost, by place and reason; empty if
   /// none: "switch dropped 146181 packets: packet buffer full; ".
   [[nodiscard]] std::string losses() const;
-  /// Returns the result, or an error where it depends on the order of packets in a train: a PFE
-  /// dropped packets and workers repaired the losses.
-  [[nodiscard]] Result<RunResult> faithful(RunResult result) const;
-  [[nodiscard]] RunResult collect() const;
-  void note_traffic(uint32_t rank, WorkerResult& worker) const;
-  /// Returns the results received of blocks that some worker skipped.
-  [[nodiscard]] uint64_t skipped_blocks() const;
-  void collect_iterations(RunResult& result) const;
-  void collect_links(RunResult& result) const;
+  /// Refuses a result that depends on the order of packets in a train: a PFE dropped packets and
+  /// workers repaired the losses.
+  [[nodiscard]] Result<void> check_faithful(const std::vector<AggregatorResult>& aggregators) const;
+  void collect_network(RunResult& result) const;
+  void collect_links(RunResult& result, Duration elapsed) const;
   [[nodiscard]] std::string bottleneck(const RunResult& result) const;
 
-  const Scenario scenario_;
-  const BackendKind& backend_;
-  const std::unique_ptr<StragglerPattern> pattern_;
-  const Duration typical_iteration_;
-  const Workload workload_;
-  const ClusterPlan plan_;
-  engine::LatencyHistogram latency_;
+  const Scenario network_scenario_;
+  std::vector<std::unique_ptr<JobRun>> jobs_;
+  const std::vector<AggregatorSpec> aggregator_specs_;  ///< Each node's, for all its jobs.
 
   EventCore core_;
   net::Network network_;
   net::BuiltNetwork built_;
   std::vector<std::unique_ptr<AggregatorNode>> aggregators_;
-  std::vector<std::unique_ptr<WorkerNode>> workers_;          ///< By rank.
-  std::vector<std::unique_ptr<BackgroundFlow>> backgrounds_;  ///< As the pattern's background_to().
+  std::vector<std::unique_ptr<net::Forwarder>> idle_switches_;  ///< Aggregators without a job.
+  std::vector<std::unique_ptr<WorkerNode>> idle_hosts_;         ///< Hosts without a worker.
   std::deque<net::PcapWriter> captures_;
   std::optional<net::LinkId> timeline_link_;
   std::vector<uint64_t> timeline_;
   uint64_t timeline_later_ = 0;
-  Trainer::Plan training_;
-  std::vector<std::unique_ptr<Trainer>> trainers_;  ///< By rank.
-  Instant began_at_;
+  bool trains_ = false;  ///< A job has begun to train.
+  Instant began_at_;     ///< Of the first job's training.
   RunObserver* observer_ = nullptr;
   std::vector<InspectedNode*> inspected_;  ///< The aggregators, as the observer sees them.
   bool ended_by_observer_ = false;

@@ -25,11 +25,9 @@ net::LinkConfig loopback() {
           .queue_bytes_max = kHostQueueBytesMax};
 }
 
-std::string server_name(uint32_t number) { return fmt::format("server-{}", number); }
-
 /// Puts a switch between the worker and its cable, and attaches the server to it.
 void share_host(ClusterPlan& plan, uint32_t number, uint32_t rank, const std::string& worker) {
-  const std::string nic = fmt::format("nic-{}", rank);
+  const std::string nic = fmt::format("{}nic-{}", plan.place.prefix, rank);
   net::CableSpec& uplink = cable_of(plan.topology, worker);
   (uplink.a.node == worker ? uplink.a : uplink.b) = {.node = nic, .port = {}};
   plan.topology.nodes.push_back({.name = nic,
@@ -42,7 +40,7 @@ void share_host(ClusterPlan& plan, uint32_t number, uint32_t rank, const std::st
                                   .forth = loopback(),
                                   .back = loopback(),
                                   .where = "placement"});
-  net::attach(plan.topology, server_name(number), kServerKind, nic, loopback());
+  net::attach(plan.topology, server_name(plan.place, number), kServerKind, nic, loopback());
   plan.host_nodes[rank] = nic;
   plan.nic_bits_per_s[rank] = kLoopbackBitsPerS;
 }
@@ -52,10 +50,10 @@ void share_host(ClusterPlan& plan, uint32_t number, uint32_t rank, const std::st
 void add_host(ClusterPlan& plan, uint32_t number, const std::string& worker,
               const net::CableSpec& cable) {
   const bool worker_is_a = cable.a.node == worker;
-  net::attach(plan.topology, server_name(number), kServerKind,
+  net::attach(plan.topology, server_name(plan.place, number), kServerKind,
               worker_is_a ? cable.b.node : cable.a.node, {});
   net::CableSpec& own = plan.topology.cables.back();
-  const bool server_is_a = own.a.node == server_name(number);
+  const bool server_is_a = own.a.node == server_name(plan.place, number);
   own.forth = worker_is_a == server_is_a ? cable.forth : cable.back;
   own.back = worker_is_a == server_is_a ? cable.back : cable.forth;
 }
@@ -104,12 +102,13 @@ std::vector<uint32_t> planned_weights(const Scenario& scenario,
 
 }  // namespace
 
+std::string server_name(const JobPlace& place, uint32_t number) {
+  return fmt::format("{}server-{}", place.prefix, number);
+}
+
 std::vector<uint32_t> place_servers(ClusterPlan& plan, const Scenario& scenario,
                                     const BackendKind& backend) {
-  std::vector<std::string> workers;
-  for (const net::NodeSpec& node : plan.topology.nodes) {
-    if (node.kind == kWorkerKind) workers.push_back(node.name);
-  }
+  const std::vector<std::string>& workers = plan.place.workers;
   plan.host_nodes = workers;
   const AggregatorsSettings places = places_of(scenario, backend.placement);
   if (!places.colocated && places.spare == 0) return {};

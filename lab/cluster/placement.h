@@ -25,6 +25,9 @@ namespace tributary::lab {
 inline constexpr uint64_t kLoopbackBitsPerS = 300'000'000'000;
 inline constexpr Duration kLoopbackPropagation = nanoseconds(100);  ///< Assumed: a cache miss.
 
+/// Returns the name of a job's server.
+[[nodiscard]] std::string server_name(const JobPlace& place, uint32_t number);
+
 /// Adds the back end's servers: those beside workers, in order of ranks, and then those on hosts of
 /// their own. A machine with weight 0 gets none. The workers' cables must be final. Updates
 /// plan.host_nodes and plan.nic_bits_per_s.

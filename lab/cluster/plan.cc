@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <map>
 
 #include "base/assert.h"
 #include "base/prng.h"
@@ -13,76 +14,25 @@
 #include "lab/cluster/placement.h"
 #include "lab/peers/prioritised_protocol.h"
 #include "lab/peers/sharded_protocol.h"
-#include "net/topology_file.h"
 
 namespace tributary::lab {
 namespace {
 
-/// 239.x is for use within an organisation (RFC 2365).
-Endpoint group_address() { return Endpoint::ipv4(0xef00'0001, wire::kTrioMlPort); }
-
-Result<net::Topology> shape_of(const Scenario& scenario, const BackendKind& backend, bool tree) {
-  if (scenario.topology == Topology::kFile) return net::read_topology_file(scenario.topology_file);
-  const net::LinkConfig link = scenario.link;
-  const net::LinkConfig fabric = scenario.fabric;
-  const uint32_t workers_per_leaf = scenario.workers / scenario.leaves;
-  if (tree) {
-    const net::TwoLevelShape shape{.leaves = scenario.leaves,
-                                   .workers_per_leaf = workers_per_leaf,
-                                   .worker_kind = kWorkerKind,
-                                   .leaf_kind = kAggregatorKind,
-                                   .top_kind = kTopKind,
-                                   .link = link,
-                                   .uplink = fabric};
-    return scenario.topology == Topology::kChassis ? net::chassis(shape) : net::two_level(shape);
-  }
-  const bool switch_adds = backend.placement == Placement::kSwitch;
-  if (scenario.topology != Topology::kLeafSpine) {
-    return net::star({.workers = scenario.workers,
-                      .worker_kind = kWorkerKind,
-                      .switch_kind = switch_adds ? kAggregatorKind : std::string(net::kSwitchKind),
-                      .link = link});
-  }
-  net::Topology topology = net::leaf_spine({.leaves = scenario.leaves,
-                                            .workers_per_leaf = workers_per_leaf,
-                                            .spines = scenario.spines,
-                                            .worker_kind = kWorkerKind,
-                                            .link = link,
-                                            .uplink = fabric});
-  if (switch_adds) net::attach(topology, "aggregator", kAggregatorKind, "leaf-0", fabric);
-  return topology;
-}
-
-std::vector<const net::NodeSpec*> nodes_of(const net::Topology& topology, const char* kind) {
-  std::vector<const net::NodeSpec*> found;
-  for (const net::NodeSpec& node : topology.nodes) {
-    if (node.kind == kind) found.push_back(&node);
-  }
-  return found;
-}
-
-/// Gives slow cables their rate, in both directions.
-void set_slow_links(net::Topology& topology, const Scenario& scenario) {
-  const auto workers = nodes_of(topology, kWorkerKind);
-  for (const uint32_t rank : scenario.slow_links.workers) {
-    const std::string& name = workers[rank]->name;
-    for (net::CableSpec& cable : topology.cables) {
-      if (cable.a.node != name && cable.b.node != name) continue;
-      cable.forth.rate_bits_per_s = scenario.slow_links.rate_bits_per_s;
-      cable.back.rate_bits_per_s = scenario.slow_links.rate_bits_per_s;
-    }
-  }
+/// Returns a job's multicast group. 239.x is for use within an organisation (RFC 2365).
+Endpoint group_address(uint8_t job_id) {
+  return Endpoint::ipv4(0xef00'0000 + job_id, wire::kTrioMlPort);
 }
 
 /// Sets each host's direction of its cable: at the NIC's rate, from the NIC's ring.
 /// @return the resulting rates, by rank.
-std::vector<uint64_t> set_host_side(net::Topology& topology, const Scenario& scenario) {
+std::vector<uint64_t> set_host_side(net::Topology& topology, const Scenario& scenario,
+                                    const std::vector<std::string>& workers) {
   std::vector<uint64_t> rates;
-  for (const net::NodeSpec* worker : nodes_of(topology, kWorkerKind)) {
+  for (const std::string& worker : workers) {
     uint64_t rate = scenario.host.nic_bits_per_s;
     for (net::CableSpec& cable : topology.cables) {
-      const bool is_a = cable.a.node == worker->name;
-      if (!is_a && cable.b.node != worker->name) continue;
+      const bool is_a = cable.a.node == worker;
+      if (!is_a && cable.b.node != worker) continue;
       net::LinkConfig& out = is_a ? cable.forth : cable.back;
       rate = std::min(rate, out.rate_bits_per_s);
       out.rate_bits_per_s = rate;
@@ -93,102 +43,6 @@ std::vector<uint64_t> set_host_side(net::Topology& topology, const Scenario& sce
   return rates;
 }
 
-/// Returns the node at the other end of a worker's cable; empty without a cable.
-std::string neighbour_of(const net::Topology& topology, const std::string& worker) {
-  for (const net::CableSpec& cable : topology.cables) {
-    if (cable.a.node == worker) return cable.b.node;
-    if (cable.b.node == worker) return cable.a.node;
-  }
-  return {};
-}
-
-/// Refuses workers without a cable, beside which no server can stand.
-Result<void> check_cables(const net::Topology& topology) {
-  for (const net::NodeSpec* worker : nodes_of(topology, kWorkerKind)) {
-    if (!neighbour_of(topology, worker->name).empty()) continue;
-    return failure(
-        fmt::format("{}: {} has no cable; allowed: one to a switch", worker->where, worker->name));
-  }
-  return {};
-}
-
-/// Refuses cables of a file that lose packets which nobody repairs. The scenario's own links were
-/// checked with it.
-Result<void> check_losses(const net::Topology& topology, const Scenario& scenario) {
-  if (scenario.topology != Topology::kFile || scenario.host.retransmission) return {};
-  for (const net::CableSpec& cable : topology.cables) {
-    for (const net::LinkConfig* link : {&cable.forth, &cable.back}) {
-      if (link->faults.loss <= 0 && link->faults.corrupt <= 0) continue;
-      return failure(
-          fmt::format("{}: the cable loses packets; allowed with host.retransmission=false: loss=0 "
-                      "and corrupt=0",
-                      cable.where));
-    }
-  }
-  return {};
-}
-
-/// Refuses workers that are not cabled to the one aggregator or have no IPv4 address, and links of
-/// a file that reorder packets. The back end checks the scenario's own links.
-Result<void> check_own_ports(const net::Topology& topology, const BackendKind& backend) {
-  const std::string& aggregator = nodes_of(topology, kAggregatorKind).at(0)->name;
-  for (const net::CableSpec& cable : topology.cables) {
-    if (cable.forth.faults.reorder <= 0 && cable.back.faults.reorder <= 0) continue;
-    return failure(
-        fmt::format("{}: the cable from {} to {} changes the order of packets; allowed with "
-                    "backend={}: reorder=0",
-                    cable.where, cable.a.node, cable.b.node, backend.choice.name));
-  }
-  for (const net::NodeSpec* worker : nodes_of(topology, kWorkerKind)) {
-    if (!worker->address.is_ipv4()) {
-      return failure(fmt::format("{}: {} has the address {}; allowed with backend={}: IPv4",
-                                 worker->where, worker->name, worker->address.to_string(),
-                                 backend.choice.name));
-    }
-    const std::string neighbour = neighbour_of(topology, worker->name);
-    if (neighbour == aggregator) continue;
-    return failure(
-        fmt::format("topology: {} is cabled to '{}'; allowed with backend={}: '{}', each "
-                    "worker at a port of its own",
-                    worker->name, neighbour, backend.choice.name, aggregator));
-  }
-  return {};
-}
-
-/// Refuses a topology, generated or from a file, whose nodes do not fit the scenario.
-Result<void> check_nodes(const net::Topology& topology, const Scenario& scenario,
-                         const BackendKind& backend) {
-  const auto refuse = [&](const char* kind, size_t count, const std::string& allowed) {
-    return failure(fmt::format("topology_file={}: {} nodes of kind {} are not allowed; allowed: {}",
-                               scenario.topology_file, count, kind, allowed));
-  };
-  const size_t workers = nodes_of(topology, kWorkerKind).size();
-  if (workers != scenario.workers) {
-    return refuse(kWorkerKind, workers, fmt::format("{}, as workers says", scenario.workers));
-  }
-  for (const char* added : {kServerKind, kBackgroundKind}) {
-    const size_t count = nodes_of(topology, added).size();
-    if (count > 0) return refuse(added, count, "none; they are added where they are needed");
-  }
-  const size_t tops = nodes_of(topology, kTopKind).size();
-  if (tops > (backend.hierarchical ? 1U : 0U)) {
-    return refuse(kTopKind, tops,
-                  backend.hierarchical ? "at most 1"
-                                       : fmt::format("none with backend={}", backend.choice.name));
-  }
-  const size_t aggregators = nodes_of(topology, kAggregatorKind).size();
-  if (backend.placement != Placement::kSwitch) {
-    if (aggregators == 0) return check_cables(topology);
-    return refuse(kAggregatorKind, aggregators,
-                  fmt::format("none with backend={}", backend.choice.name));
-  }
-  if (aggregators == 0 || (aggregators > 1 && tops == 0)) {
-    return refuse(kAggregatorKind, aggregators,
-                  fmt::format("1, or several below one of kind {}", kTopKind));
-  }
-  return backend.own_ports ? check_own_ports(topology, backend) : Result<void>();
-}
-
 AggregatorSpec spec_of(const net::NodeSpec& node, const trio_ml::JobConfig& job) {
   AggregatorSpec spec;
   spec.name = node.name;
@@ -197,69 +51,119 @@ AggregatorSpec spec_of(const net::NodeSpec& node, const trio_ml::JobConfig& job)
   return spec;
 }
 
-/// @param leaf_of By rank: the number of the leaf that the worker is cabled to.
+const net::NodeSpec& node_called(const net::Topology& topology, const std::string& name) {
+  return *std::find_if(topology.nodes.begin(), topology.nodes.end(),
+                       [&](const net::NodeSpec& node) { return node.name == name; });
+}
+
+/// The aggregators that a job's workers speak with.
+struct Leaves {
+  std::vector<std::string> nodes;  ///< In the topology's order; without a tree, the only one.
+  std::vector<uint32_t> of_rank;   ///< Each worker's leaf: an index into `nodes`, else 0.
+
+  [[nodiscard]] uint32_t first_rank(uint32_t leaf) const {
+    return static_cast<uint32_t>(std::find(of_rank.begin(), of_rank.end(), leaf) - of_rank.begin());
+  }
+  [[nodiscard]] uint32_t worker_count(uint32_t leaf) const {
+    return static_cast<uint32_t>(std::count(of_rank.begin(), of_rank.end(), leaf));
+  }
+};
+
+/// The ranks that a result names. Above kSourcesMax workers a result has no room for all of them, so
+/// each leaf numbers its own from 0.
+struct RankNames {
+  uint32_t world;
+  bool of_leaf;  ///< Whether each leaf numbers its own workers.
+};
+
+RankNames rank_names(const Scenario& scenario, const Leaves& leaves) {
+  if (scenario.workers <= wire::kSourcesMax || leaves.nodes.empty()) {
+    return {.world = scenario.workers, .of_leaf = false};
+  }
+  uint32_t most = 0;
+  for (uint32_t leaf = 0; leaf < leaves.nodes.size(); leaf++) {
+    most = std::max(most, leaves.worker_count(leaf));
+  }
+  return {.world = most, .of_leaf = true};
+}
+
 void plan_tree(ClusterPlan& plan, const Scenario& scenario, const BackendKind& backend,
-               const std::vector<uint32_t>& leaf_of) {
+               const Leaves& leaves) {
   const net::NodeSpec& top = *nodes_of(plan.topology, kTopKind).at(0);
-  for (const net::NodeSpec* leaf : nodes_of(plan.topology, kAggregatorKind)) {
-    const auto index = static_cast<uint32_t>(plan.aggregators.size());
-    const auto first = std::find(leaf_of.begin(), leaf_of.end(), index);
-    AggregatorSpec spec = spec_of(*leaf, job_of(scenario, backend));
-    spec.job.sources = static_cast<uint32_t>(std::count(first, leaf_of.end(), index));
-    spec.job.world = scenario.workers;
-    spec.job.rank_base = static_cast<uint32_t>(first - leaf_of.begin());
+  const RankNames names = rank_names(scenario, leaves);
+  for (uint32_t leaf = 0; leaf < leaves.nodes.size(); leaf++) {
+    AggregatorSpec spec =
+        spec_of(node_called(plan.topology, leaves.nodes[leaf]), job_of(scenario, backend));
+    spec.job.sources = leaves.worker_count(leaf);
+    spec.job.world = names.world;
+    spec.job.rank_base = names.of_leaf ? 0 : leaves.first_rank(leaf);
     spec.job.upstream = top.address;
-    spec.job.upstream_source = index;
+    spec.job.upstream_source = leaf;
     plan.aggregators.push_back(spec);
   }
   AggregatorSpec spec = spec_of(top, job_of(scenario, backend));
   spec.job.sources = static_cast<uint32_t>(plan.aggregators.size());
   spec.job.sources_are_aggregators = true;
-  spec.job.world = scenario.workers;
+  spec.job.world = names.world;
   spec.job.timeout = spec.job.timeout * kTopTimeoutFactor;
   spec.job.reply_bits_per_s =
       std::max(scenario.link.rate_bits_per_s, scenario.fabric.rate_bits_per_s) / scenario.train;
   plan.aggregators.push_back(spec);
 }
 
-/// Returns each worker's aggregator by number, by rank; zero if there is one aggregator. A leaf
-/// knows its first rank and its number of workers, so the ranks of a leaf must be consecutive.
-Result<std::vector<uint32_t>> leaves_of_workers(const net::Topology& topology, bool tree) {
-  std::vector<uint32_t> leaf_of;
-  const auto leaves = nodes_of(topology, kAggregatorKind);
-  for (const net::NodeSpec* worker : nodes_of(topology, kWorkerKind)) {
-    const std::string neighbour = neighbour_of(topology, worker->name);
-    const auto leaf = std::find_if(leaves.begin(), leaves.end(), [&](const net::NodeSpec* node) {
-      return node->name == neighbour;
-    });
-    if (tree && leaf == leaves.end()) {
+/// Finds the leaf of each worker below a top. A leaf knows its first rank and its number of workers,
+/// so the ranks of a leaf must be consecutive. A job on all hosts must use all leaves.
+Result<Leaves> leaves_of_tree(const net::Topology& topology, const JobPlace& place) {
+  Leaves leaves;
+  std::vector<std::string> neighbours;
+  for (const std::string& worker : place.workers) {
+    neighbours.push_back(neighbour_of(topology, worker));
+  }
+  const bool whole = place.workers.size() == nodes_of(topology, kWorkerKind).size();
+  std::map<std::string, uint32_t> numbers;
+  for (const net::NodeSpec* leaf : nodes_of(topology, kAggregatorKind)) {
+    const auto first = std::find(neighbours.begin(), neighbours.end(), leaf->name);
+    const auto end = std::find_if(first, neighbours.end(),
+                                  [&](const auto& other) { return other != leaf->name; });
+    if (std::find(end, neighbours.end(), leaf->name) != neighbours.end() ||
+        (whole && first == neighbours.end())) {
+      return failure(fmt::format("{}: {} has workers whose ranks do not follow each other, or none",
+                                 leaf->where, leaf->name));
+    }
+    if (first == neighbours.end()) continue;
+    numbers[leaf->name] = static_cast<uint32_t>(leaves.nodes.size());
+    leaves.nodes.push_back(leaf->name);
+  }
+  for (size_t rank = 0; rank < neighbours.size(); rank++) {
+    const auto found = numbers.find(neighbours[rank]);
+    if (found == numbers.end()) {
+      const net::NodeSpec& worker = node_called(topology, place.workers[rank]);
       return failure(fmt::format("{}: {} is cabled to '{}'; allowed below a {}: a node of kind {}",
-                                 worker->where, worker->name, neighbour, kTopKind,
+                                 worker.where, worker.name, neighbours[rank], kTopKind,
                                  kAggregatorKind));
     }
-    leaf_of.push_back(tree ? static_cast<uint32_t>(leaf - leaves.begin()) : 0);
+    leaves.of_rank.push_back(found->second);
   }
-  for (uint32_t leaf = 0; leaf < leaves.size() && tree; leaf++) {
-    const auto first = std::find(leaf_of.begin(), leaf_of.end(), leaf);
-    const auto end =
-        std::find_if(first, leaf_of.end(), [&](uint32_t other) { return other != leaf; });
-    if (first == leaf_of.end() || std::find(end, leaf_of.end(), leaf) != leaf_of.end()) {
-      return failure(fmt::format("{}: {} has workers whose ranks do not follow each other, or none",
-                                 leaves[leaf]->where, leaves[leaf]->name));
-    }
-  }
-  return leaf_of;
+  return leaves;
 }
 
-void plan_single(ClusterPlan& plan, const Scenario& scenario, const BackendKind& backend) {
-  const net::NodeSpec& node = *nodes_of(plan.topology, kAggregatorKind).at(0);
+Result<Leaves> leaves_of_workers(const net::Topology& topology, const JobPlace& place,
+                                 bool switch_adds) {
+  if (switch_adds && !nodes_of(topology, kTopKind).empty()) return leaves_of_tree(topology, place);
+  Leaves leaves;
+  leaves.of_rank.assign(place.workers.size(), 0);
+  if (switch_adds) leaves.nodes.push_back(nodes_of(topology, kAggregatorKind).at(0)->name);
+  return leaves;
+}
+
+void plan_single(ClusterPlan& plan, const Scenario& scenario, const BackendKind& backend,
+                 const std::string& aggregator) {
+  const net::NodeSpec& node = node_called(plan.topology, aggregator);
   AggregatorSpec spec = spec_of(node, job_of(scenario, backend));
   if (backend.asynchronous) return plan.aggregators.push_back(spec);
-  spec.job.group = group_address();
-  net::GroupSpec group{.address = {}, .receivers = {}, .senders = {node.name}, .where = "plan"};
-  for (const net::NodeSpec* worker : nodes_of(plan.topology, kWorkerKind)) {
-    group.receivers.push_back(worker->name);
-  }
+  spec.job.group = group_address(plan.place.job_id);
+  net::GroupSpec group{
+      .address = {}, .receivers = plan.place.workers, .senders = {aggregator}, .where = "plan"};
   for (uint32_t channel = 0; channel < spec.job.channels; channel++) {
     group.address = trio_ml::channel_of(spec.job, channel).group;
     plan.topology.groups.push_back(group);
@@ -270,12 +174,11 @@ void plan_single(ClusterPlan& plan, const Scenario& scenario, const BackendKind&
 /// Plans the servers that place_servers() has placed. Each adds its part of every tensor.
 void plan_servers(ClusterPlan& plan, const Scenario& scenario, const BackendKind& backend,
                   const std::vector<uint32_t>& weights) {
-  const auto nodes = nodes_of(plan.topology, kServerKind);
-  TRIB_ASSERT(nodes.size() == weights.size());
-  if (nodes.empty()) return;
+  if (weights.empty()) return;
   const auto windows = window_shares(std::max(scenario.window / scenario.train, 1U), weights);
-  for (size_t i = 0; i < nodes.size(); i++) {
-    AggregatorSpec spec = spec_of(*nodes[i], job_of(scenario, backend));
+  for (uint32_t i = 0; i < weights.size(); i++) {
+    const net::NodeSpec& node = node_called(plan.topology, server_name(plan.place, i));
+    AggregatorSpec spec = spec_of(node, job_of(scenario, backend));
     spec.job.block_cnt_max = std::bit_ceil(windows[i]);
     spec.weight = weights[i];
     plan.aggregators.push_back(spec);
@@ -283,19 +186,23 @@ void plan_servers(ClusterPlan& plan, const Scenario& scenario, const BackendKind
 }
 
 void plan_workers(ClusterPlan& plan, const Scenario& scenario, const BackendKind& backend,
-                  const std::vector<uint32_t>& leaf_of) {
-  uint32_t rank = 0;
-  for (const net::NodeSpec* node : nodes_of(plan.topology, kWorkerKind)) {
+                  const Leaves& leaves) {
+  const RankNames names = rank_names(scenario, leaves);
+  for (uint32_t rank = 0; rank < plan.place.workers.size(); rank++) {
+    const net::NodeSpec& node = node_called(plan.topology, plan.place.workers[rank]);
     // Peers know each other by plan.aggregators and plan.workers.
     const AggregatorSpec aggregator =
-        plan.aggregators.empty() ? AggregatorSpec() : plan.aggregators[leaf_of[rank]];
+        plan.aggregators.empty() ? AggregatorSpec() : plan.aggregators[leaves.of_rank[rank]];
+    const uint32_t first =
+        names.of_leaf ? leaves.first_rank(leaves.of_rank[rank]) : aggregator.job.rank_base;
     WorkerNodeConfig worker;
-    worker.name = node->name;
-    worker.address = node->address;
+    worker.name = node.name;
+    worker.address = node.address;
     worker.communicator.server = aggregator.address;
-    worker.communicator.rank = rank;
-    worker.communicator.source = rank - aggregator.job.rank_base;
-    worker.communicator.world = scenario.workers;
+    worker.communicator.job_id = plan.place.job_id;
+    worker.communicator.source = rank - first;
+    worker.communicator.rank = names.of_leaf ? rank - first : rank;
+    worker.communicator.world = names.world;
     worker.communicator.gradients = scenario.gradients;
     worker.communicator.window = std::max(scenario.window / scenario.train, 1U);
     worker.communicator.deadline = scenario.host.deadline;
@@ -305,9 +212,9 @@ void plan_workers(ClusterPlan& plan, const Scenario& scenario, const BackendKind
     worker.nic_bits_per_s = plan.nic_bits_per_s.at(rank);
     worker.packet_cost = scenario.host.cost_of_packet(backend.elements(scenario));
     worker.receive_buffer_bytes = scenario.host.receive_buffer_bytes;
+    worker.congestion = scenario.host.congestion;
     worker.train = scenario.train;
     plan.workers.push_back(worker);
-    rank++;
   }
 }
 
@@ -349,34 +256,32 @@ host::ProtocolFactory prioritised(const Scenario& scenario, const BackendKind& b
 
 }  // namespace
 
-Result<ClusterPlan> plan_cluster(const Scenario& scenario, const BackendKind& backend,
-                                 const std::vector<uint32_t>& background_to) {
-  Prng seeds(scenario.seed);
-  ClusterPlan plan;
-  plan.network_seed = seeds.any_u64();
-  auto topology = shape_of(scenario, backend, is_tree(scenario, backend));
-  if (!topology) return tl::unexpected(topology.error());
-  plan.topology = *std::move(topology);
-  if (const auto good = check_nodes(plan.topology, scenario, backend); !good) {
-    return tl::unexpected(good.error());
-  }
-  if (const auto good = check_losses(plan.topology, scenario); !good) {
-    return tl::unexpected(good.error());
-  }
-  const bool tree = !nodes_of(plan.topology, kTopKind).empty();
-  const auto leaf_of = leaves_of_workers(plan.topology, tree);
-  if (!leaf_of) return tl::unexpected(leaf_of.error());
-  set_slow_links(plan.topology, scenario);
-  plan.nic_bits_per_s = set_host_side(plan.topology, scenario);
+std::string background_name(const JobPlace& place, size_t number) {
+  const std::string name =
+      number == 0 ? kBackgroundKind : fmt::format("{}-{}", kBackgroundKind, number);
+  return place.prefix + name;
+}
+
+Result<void> plan_job(ClusterPlan& plan, const Scenario& scenario, const BackendKind& backend,
+                      Prng& seeds, const std::vector<uint32_t>& background_to) {
+  const bool switch_adds = backend.placement == Placement::kSwitch;
+  const auto leaves = leaves_of_workers(plan.topology, plan.place, switch_adds);
+  if (!leaves) return tl::unexpected(leaves.error());
+  plan.nic_bits_per_s = set_host_side(plan.topology, scenario, plan.place.workers);
   const std::vector<uint32_t> weights = place_servers(plan, scenario, backend);
-  if (tree) {
-    plan_tree(plan, scenario, backend, *leaf_of);
-  } else if (backend.placement == Placement::kSwitch) {
-    plan_single(plan, scenario, backend);
+  // A job inside one leaf of a larger tree needs no other aggregator.
+  const bool climbs =
+      switch_adds && !nodes_of(plan.topology, kTopKind).empty() &&
+      (leaves->nodes.size() > 1 || nodes_of(plan.topology, kAggregatorKind).size() == 1);
+  if (climbs) {
+    plan_tree(plan, scenario, backend, *leaves);
+  } else if (switch_adds) {
+    plan_single(plan, scenario, backend, leaves->nodes.at(0));
   } else {
     plan_servers(plan, scenario, backend, weights);
   }
   for (AggregatorSpec& spec : plan.aggregators) {
+    spec.job.id = plan.place.job_id;
     spec.pfe = scenario.pfe;
     if (backend.switchml != nullptr) {
       spec.switchml = *backend.switchml;
@@ -386,10 +291,11 @@ Result<ClusterPlan> plan_cluster(const Scenario& scenario, const BackendKind& ba
     spec.address.port = backend.port;
     spec.quorum = scenario.mitigation.quorum;
     spec.host = scenario.host;
+    spec.keeps_marks = scenario.host.congestion != host::CongestionControl::kNone;
     spec.train = scenario.train;
     spec.seed = seeds.any_u64();
   }
-  plan_workers(plan, scenario, backend, *leaf_of);
+  plan_workers(plan, scenario, backend, *leaves);
   std::vector<Endpoint> addresses;
   for (const WorkerNodeConfig& worker : plan.workers) addresses.push_back(worker.address);
   for (AggregatorSpec& spec : plan.aggregators) spec.workers = addresses;
@@ -405,8 +311,24 @@ Result<ClusterPlan> plan_cluster(const Scenario& scenario, const BackendKind& ba
   for (uint32_t i = 0; i < scenario.workers; i++) plan.worker_seeds.push_back(seeds.any_u64());
   for (size_t i = 0; i < background_to.size(); i++) {
     const std::string at = neighbour_of(plan.topology, plan.host_nodes[background_to[i]]);
-    const std::string name = i == 0 ? kBackgroundKind : fmt::format("{}-{}", kBackgroundKind, i);
-    net::attach(plan.topology, name, kBackgroundKind, at, scenario.link);
+    net::attach(plan.topology, background_name(plan.place, i), kBackgroundKind, at, scenario.link);
+  }
+  return {};
+}
+
+Result<ClusterPlan> plan_cluster(const Scenario& scenario, const BackendKind& backend,
+                                 const std::vector<uint32_t>& background_to) {
+  Prng seeds(scenario.seed);
+  ClusterPlan plan;
+  plan.network_seed = seeds.any_u64();
+  auto topology = plan_network(scenario, backend, is_tree(scenario, backend));
+  if (!topology) return tl::unexpected(topology.error());
+  plan.topology = *std::move(topology);
+  for (const net::NodeSpec* worker : nodes_of(plan.topology, kWorkerKind)) {
+    plan.place.workers.push_back(worker->name);
+  }
+  if (const auto planned = plan_job(plan, scenario, backend, seeds, background_to); !planned) {
+    return tl::unexpected(planned.error());
   }
   return plan;
 }

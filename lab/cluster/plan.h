@@ -14,22 +14,18 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
+#include "base/prng.h"
 #include "lab/backends/aggregator_node.h"
 #include "lab/backends/backend.h"
+#include "lab/cluster/plan_network.h"
 #include "lab/cluster/worker_node.h"
 #include "lab/scenario.h"
 #include "net/topology.h"
 
 namespace tributary::lab {
-
-/// Kinds of nodes in a cluster's topology beside plain switches.
-inline constexpr char kWorkerKind[] = "worker";
-inline constexpr char kAggregatorKind[] = "aggregator";
-inline constexpr char kTopKind[] = "top-aggregator";
-inline constexpr char kBackgroundKind[] = "background";
-inline constexpr char kServerKind[] = "server";
 
 /// A leaf's answer may take two of its timeouts and the way up. Assumed: 3 covers both.
 inline constexpr int64_t kTopTimeoutFactor = 3;
@@ -38,8 +34,17 @@ inline constexpr int64_t kTopTimeoutFactor = 3;
 /// sets the switch's queue toward a host.
 inline constexpr uint64_t kHostQueueBytesMax = uint64_t{1} << 40;
 
+/// A job's place in a network: its hosts, and the names and numbers that it takes there.
+struct JobPlace {
+  std::vector<std::string> workers;  ///< By rank: the node of kind kWorkerKind.
+  uint8_t job_id = 1;                ///< Each of the job's channels takes the next one.
+  std::string prefix = {};           ///< Of the nodes that the job adds.
+};
+
+/// The plan of one job, with the network that it runs in.
 struct ClusterPlan {
   net::Topology topology;
+  JobPlace place;
   /// Leaves by number, then the top if any; or servers by number; or none.
   std::vector<AggregatorSpec> aggregators;
   std::vector<uint64_t> nic_bits_per_s;   ///< By rank: a host's sending rate.
@@ -49,6 +54,17 @@ struct ClusterPlan {
   uint64_t network_seed = 0;
 };
 
+/// Adds a job to plan.topology and plans its aggregators and workers. plan.place must be set.
+/// @param seeds         Of everything random in the job.
+/// @param background_to Ranks, from StragglerPattern::background_to().
+[[nodiscard]] Result<void> plan_job(ClusterPlan& plan, const Scenario& scenario,
+                                    const BackendKind& backend, Prng& seeds,
+                                    const std::vector<uint32_t>& background_to);
+
+/// Returns the name of a job's source of background traffic.
+[[nodiscard]] std::string background_name(const JobPlace& place, size_t number);
+
+/// Plans one job that has the network to itself.
 /// @param background_to Ranks, from StragglerPattern::background_to().
 [[nodiscard]] Result<ClusterPlan> plan_cluster(const Scenario& scenario, const BackendKind& backend,
                                                const std::vector<uint32_t>& background_to);

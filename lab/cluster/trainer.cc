@@ -24,8 +24,10 @@ bool is_missed(const host::DegradedRange& range) {
   return range.sources == host::SourceSet{} && range.contributors == 0;
 }
 
-/// Blocks of a transfer whose sum lacks this rank, as far as one can tell.
-uint64_t blocks_without(const host::Outcome& outcome, uint32_t rank) {
+/// Blocks of a transfer whose sum lacks this rank, as far as one can tell: a result names no rank of
+/// a job with more than kSourcesMax workers.
+uint64_t blocks_without(const host::Outcome& outcome, uint32_t rank, uint32_t workers) {
+  if (workers > wire::kSourcesMax) return 0;
   uint64_t count = 0;
   for (const host::DegradedRange& range : outcome.degraded) {
     if (range.contributors == 0 && !host::contains(range.sources, rank)) count++;
@@ -288,7 +290,7 @@ bool Trainer::take_outcome(uint32_t bucket) {
     skipped_.push_back({iteration_, bucket, outcome.blocks});
   } else {
     account_.contributions += outcome.blocks * train;
-    account_.contributions_lost += blocks_without(outcome, rank_) * train;
+    account_.contributions_lost += blocks_without(outcome, rank_, plan_.scenario.workers) * train;
   }
   account_.staleness += outcome.staleness;
   account_.sums_missed += blocks_missed(outcome) * train;

@@ -31,6 +31,7 @@ void WorkerNode::start() {
                                                                         local_now());
   if (config_.new_ports) own_.port++;
   packet_.assign(protocol_->packet_bytes_max(), std::byte{});
+  open_window();
   received_.clear();
   received_bytes_ = 0;
   paused_until_ = now;
@@ -90,6 +91,7 @@ void WorkerNode::run_round() {
   const Instant now = network_.core().now();
   const uint32_t taken = take_received();
   protocol_->on_time(local_now());
+  if (congestion_) protocol_->limit_window(congestion_->packets());
   bool blocked = false;
   const uint32_t sent = send_some(blocked);
   busy_until_ = now + config_.packet_cost * (int64_t{taken} + sent) * config_.train;
@@ -129,10 +131,28 @@ void WorkerNode::take(const net::Packet& packet) {
   if (watch_ != nullptr) {
     watch_->on_taken(*this, packet, protocol_->counters().packets_received != accepted);
   }
+  if (congestion_) control_congestion(took.has_value(), packet.congestion_experienced);
   if (!took || config_.latency == nullptr) return;
   engine::LatencyParts parts;
   parts[engine::LatencyPart::kIngress] = *took;
   config_.latency->add(parts, config_.train);
+}
+
+void WorkerNode::open_window() {
+  congestion_.reset();
+  losses_seen_ = 0;
+  if (config_.congestion == host::CongestionControl::kNone) return;
+  const uint64_t train_bytes = uint64_t{packet_.size()} * config_.train;
+  const auto start = static_cast<uint32_t>(host::kCongestionStartBytes / train_bytes);
+  const uint32_t most = std::max(config_.communicator.window, 1U);
+  congestion_.emplace(config_.congestion, std::clamp(start, 1U, most), most);
+}
+
+void WorkerNode::control_congestion(bool is_result, bool marked) {
+  if (is_result) congestion_->on_result(marked);
+  const uint64_t losses = protocol_->counters().retransmitted;
+  if (losses > losses_seen_) congestion_->on_loss();
+  losses_seen_ = losses;
 }
 
 uint32_t WorkerNode::send_some(bool& blocked) {

@@ -7,7 +7,7 @@
 ///          buffer, then up to kBurst new ones into the NIC's ring, then it is busy for
 ///          packet_cost times their number. A round's packets count from its beginning. The ring
 ///          holds kRingPackets; the host sends again when half of it is free.
-///          The host counts and drops datagrams from others than the server, at the same cost.
+///          Datagrams from others than the server cost the same. They are counted and dropped.
 /// Threads: One.
 /// Errors:  Counts packets that overflow the receive buffer; they are lost.
 /// Tests:   tests/lab/cluster/worker_node_test.cc
@@ -16,10 +16,12 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "engine/model/meter.h"
+#include "host/congestion_window.h"
 #include "host/tensor_protocol.h"
 #include "host/worker_config.h"
 #include "lab/scenario.h"
@@ -39,6 +41,8 @@ struct WorkerNodeConfig {
   uint32_t train = 1;  ///< Multiplies costs and bytes.
   /// Whether each process sends from the next UDP port, as with sockets; else from the same one.
   bool new_ports = false;
+  /// Marked results and losses limit the packets in flight, unless this is kNone.
+  host::CongestionControl congestion = host::CongestionControl::kNone;
   /// Records each block's time from its first contribution to its result. May be null.
   engine::LatencyHistogram* latency = nullptr;
 };
@@ -118,6 +122,8 @@ class WorkerNode final : public net::Node, private EventTarget {
   /// @param blocked Set when the NIC's ring is full.
   [[nodiscard]] uint32_t send_some(bool& blocked);
   void take(const net::Packet& packet);
+  void open_window();
+  void control_congestion(bool is_result, bool marked);
   [[nodiscard]] Instant ring_free_at() const;
   [[nodiscard]] uint64_t ring_bytes() const;
 
@@ -138,6 +144,8 @@ class WorkerNode final : public net::Node, private EventTarget {
   Duration clock_ahead_;  ///< Of the protocol's clock before virtual time.
   uint64_t receive_overflows_ = 0;
   uint64_t foreign_packets_ = 0;
+  std::optional<host::CongestionWindow> congestion_;
+  uint64_t losses_seen_ = 0;  ///< Retransmissions that `congestion_` knows of.
 };
 
 }  // namespace tributary::lab

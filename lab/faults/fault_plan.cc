@@ -183,11 +183,11 @@ void draw_shape(uint64_t seed, FaultPlan& plan) {
   draw_cables(prng, plan);
   const uint32_t job_count = modelled || prng.chance(0.6) ? 1 : 2 + prng.below(2);
   uint32_t workers = 0;
-  for (uint32_t i = 0; i < job_count && workers + 2 <= kWorkersMax; i++) {
+  for (uint32_t i = 0; i < job_count && workers + 2 <= kPlannedWorkersMax; i++) {
     Prng own = stream_of(seed, kJobStream + i);
     const uint32_t later = 2 * (job_count - 1 - i);
-    const uint32_t most =
-        std::max(2U, std::min(kWorkersMax - workers - later, job_count == 1 ? kWorkersMax : 6U));
+    const uint32_t most = std::max(2U, std::min(kPlannedWorkersMax - workers - later,
+                                                job_count == 1 ? kPlannedWorkersMax : 6U));
     plan.jobs.push_back(draw_job(own, plan, i, most));
     workers += plan.jobs.back().world;
   }

@@ -96,7 +96,7 @@ class FaultKinds {
 
 /// The shortest time after which a worker sends a probe (host/rtt_estimator.h).
 inline constexpr Duration kRtoMin = milliseconds(2);
-inline constexpr uint32_t kWorkersMax = 16;  ///< Workers of all jobs together.
+inline constexpr uint32_t kPlannedWorkersMax = 16;  ///< Workers of all jobs together.
 
 /// A fault that occurs once.
 struct Incident {

@@ -6,6 +6,7 @@
 #include <array>
 #include <optional>
 
+#include "engine/model/egress.h"
 #include "engine/model/parameters.h"
 #include "lab/figures/figure.h"
 #include "programs/rate_prediction.h"
@@ -25,15 +26,13 @@ constexpr std::array<const char*, 2> kPrograms{"filter", "telemetry"};
 constexpr uint32_t kPackets = 200'000;
 constexpr uint32_t kPacketsQuick = 10'000;
 
-/// The stated bandwidth of a PFE, Gbit/s.
-struct StatedBandwidth {
-  uint32_t generation;
-  double gbit_per_s;
-};
-/// Source: Trio paper §2.1 for generations 1 and 6; Juniper TechPost "MPC10E Deepdive" (2023) for 5.
-constexpr std::array<StatedBandwidth, 3> kStated{{{1, 40}, {5, 500}, {6, 1600}}};
-/// Bytes that a smallest frame takes on an Ethernet cable. Source: IEEE 802.3.
-constexpr double kSmallestFrameBytes = 64 + 20;
+/// Generations whose bandwidth is stated; engine/model/parameters.cc has the sources.
+constexpr std::array<uint32_t, 3> kStated{1, 5, 6};
+
+/// Returns the chip of a generation, with its egress side and ports.
+engine::Parameters chip_of(uint32_t generation) {
+  return engine::with_egress(*engine::preset(generation));
+}
 
 uint64_t blocks_of(const FigureOptions& options) {
   const uint32_t window = options.quick ? kWindowQuick : kWindow;
@@ -50,6 +49,11 @@ Result<std::vector<Point>> points(const FigureOptions& options) {
     scenario.window = options.quick ? kWindowQuick : kWindow;
     scenario.gradients = kGradients;
     scenario.pfe.generation = generation;
+    // The workers are at one PFE, so nothing crosses the fabric.
+    const engine::Parameters chip = chip_of(generation);
+    scenario.pfe.overrides = {
+        {"port_gbit_per_s", static_cast<double>(chip.port_gbit_per_s)},
+        {"egress_instructions", static_cast<double>(chip.egress_instructions)}};
     scenario.model = {.kind = Model::kCustom,
                       .bucket_bytes = {blocks_of(options) * kGradients * kBytesOfGradient}};
     made.push_back(
@@ -88,7 +92,7 @@ void add_program(const FigureOptions& options, const char* name, FigureOutcome& 
   traffic.background.rate = 5e6;
   for (uint32_t generation = 1; generation <= kGenerations; generation++) {
     const auto limit =
-        programs::predict_rate(*programs::find_program(name), *engine::preset(generation), traffic);
+        programs::predict_rate(*programs::find_program(name), chip_of(generation), traffic);
     if (!limit) {
       figure.notes.push_back(
           fmt::format("{}, generation {}: {}", name, generation, limit.error().text));
@@ -115,9 +119,10 @@ FigureOutcome finish(const FigureOptions& options, std::span<const Point> points
               outcomes[i].result.bottleneck);
   }
   PlotSeries stated{.name = "ports, smallest frames (stated)", .points = {}, .marks_only = true};
-  for (const StatedBandwidth& ports : kStated) {
+  for (const uint32_t generation : kStated) {
+    const double bits_per_us = chip_of(generation).port_gbit_per_s * 1e3;
     stated.points.push_back(
-        {static_cast<double>(ports.generation), ports.gbit_per_s * 1e3 / 8 / kSmallestFrameBytes});
+        {static_cast<double>(generation), bits_per_us / 8 / engine::kCableBytesMin});
   }
   plot.series.push_back(std::move(stated));
   figure.plots = {std::move(plot)};
@@ -127,10 +132,13 @@ FigureOutcome finish(const FigureOptions& options, std::span<const Point> points
        "5; "
        "all other counts are assumed, and the latencies are calibrated for generation 5 "
        "(docs/model.md).",
-       "filter and telemetry: a fifth of the flows is IPv6. The rates hold for the program's own "
-       "instructions and memory only. The standard forwarding code, which the model has as "
-       "latency, "
-       "would lower both."});
+       "filter and telemetry: a fifth of the flows is IPv6, and packets have the sizes of "
+       "generated traffic. Every packet crosses the fabric and has a second pass through a PPE on "
+       "its way out: five instructions, assumed. The rest of the standard forwarding code, which "
+       "the model has as latency, would lower the rates.",
+       "Bandwidths of ports and fabric: stated for generations 1, 5 and 6 (ports) and 1 and 5 "
+       "(fabric), otherwise assumed. Trio-ML's workers are at one PFE, so its results cross no "
+       "fabric."});
   return figure;
 }
 

@@ -18,7 +18,7 @@ using wire::MessageType;
 const char* name_of(MessageType type) {
   static constexpr std::array<const char*, wire::kMessageTypeLast + 1> kNames{
       "contribution", "result", "probe", "have",       "join",   "welcome", "pending",
-      "refusal",      "notice", "leave", "keep-alive", "cookie", "reset"};
+      "refusal",      "notice", "leave", "keep-alive", "cookie", "reset",   "report"};
   static_assert(kNames.back() != nullptr, "every type has a name");
   return kNames[static_cast<uint32_t>(type)];
 }
@@ -47,12 +47,29 @@ engine::TraceWord word_of(const Job& job, const BlockRecord& block) {
   return word;
 }
 
+/// Returns the number of the bucket that `target` is, if it lies in the table.
+std::optional<uint64_t> bucket_of(const memory::HashBuckets& buckets, const void* target) {
+  if (!lies_in(target, buckets.first(), buckets.size_bytes())) return std::nullopt;
+  const auto offset = static_cast<const std::byte*>(target) - buckets.first();
+  return static_cast<uint64_t>(offset) / memory::kHashBucketBytes;
+}
+
+/// Describes a target in the job's block table; no name if it lies elsewhere.
+engine::TraceWord find_in_table(const Job& job, const void* target) {
+  const std::string name = fmt::format("block table of job {}", job.config.id);
+  const TraceField blocks{"blocks_in_progress", job.record.block_curr_cnt};
+  if (target == &job.record) return {.name = name, .fields = {blocks}};
+  if (job.table == nullptr) return {};
+  if (const auto bucket = bucket_of(job.table->buckets(), target)) {
+    return {.name = name, .fields = {{"bucket", *bucket}, blocks}};
+  }
+  if (!job.table->has_ref_flag(target)) return {};
+  return {.name = fmt::format("REF flags of job {}", job.config.id), .fields = {blocks}};
+}
+
 /// What of this job lies there; no name if nothing does.
 engine::TraceWord find_in(Job& job, const void* target) {
-  if (target == &job.record) {
-    return {.name = fmt::format("block table of job {}", job.config.id),
-            .fields = {{"blocks_in_progress", job.record.block_curr_cnt}}};
-  }
+  if (engine::TraceWord word = find_in_table(job, target); !word.name.empty()) return word;
   const uint32_t places = job.window.place_count();
   BlockRecord* const first = &job.window.at_place(0);
   if (lies_in(target, first, places * sizeof(BlockRecord))) {
@@ -120,6 +137,11 @@ engine::TraceWord TrioWords::message(std::span<const std::byte> stored, uint32_t
 
 engine::TraceWord TrioWords::target(const void* target) const {
   if (target == &shard_) return {.name = "job table"};
+  if (const trio_ml::JobTable* const jobs = shard_.job_table()) {
+    if (const auto bucket = bucket_of(jobs->buckets(), target)) {
+      return {.name = "job table", .fields = {{"bucket", *bucket}}};
+    }
+  }
   const trio_ml::Counters& counters = shard_.counters();
   if (lies_in(target, counters.data(), sizeof(counters))) {
     const auto offset =

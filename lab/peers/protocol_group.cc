@@ -56,6 +56,14 @@ void ProtocolGroup::hold(bool held) {
   for (const auto& member : members_) member->hold(held);
 }
 
+void ProtocolGroup::limit_window(uint32_t packets) {
+  const uint64_t all = window();
+  for (const auto& member : members_) {
+    const uint64_t part = uint64_t{packets} * member->window() / std::max<uint64_t>(all, 1);
+    member->limit_window(static_cast<uint32_t>(std::max<uint64_t>(part, 1)));
+  }
+}
+
 bool ProtocolGroup::has_new_packets() const {
   return std::any_of(members_.begin(), members_.end(),
                      [](const auto& member) { return member->has_new_packets(); });

@@ -22,6 +22,8 @@ class ProtocolGroup : public host::TensorProtocol {
   void leave(Instant now) final;
   void fail(host::Status status, std::string text, uint32_t lost_aggregator) final;
   void hold(bool held) final;
+  /// Gives each member its part, in proportion to its window.
+  void limit_window(uint32_t packets) final;
   [[nodiscard]] bool has_new_packets() const final;
   void on_time(Instant now) final;
   [[nodiscard]] Instant next_deadline() const final;

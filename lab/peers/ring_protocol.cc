@@ -170,7 +170,7 @@ std::optional<Duration> RingProtocol::on_packet(const Incoming& packet, Instant 
   const bool from_left = decoded && decoded->kind != RingKind::kAck;
   const bool known = decoded && phase_ != Phase::kEnded &&
                      packet.from == (from_left ? config_.left : config_.right) &&
-                     decoded->rank == (from_left ? left_rank_ : right_rank_);
+                     decoded->rank == static_cast<uint8_t>(from_left ? left_rank_ : right_rank_);
   if (!known) {
     counters_.invalid_packets++;
     return std::nullopt;

@@ -28,7 +28,7 @@ namespace tributary::lab {
 
 struct RingConfig {
   uint32_t rank = 0;
-  uint32_t world = 1;        ///< 1 … 256.
+  uint32_t world = 1;        ///< 1 or more.
   uint32_t gradients = 352;  ///< Elements in a packet, 1 … kRingLanesMax.
   uint32_t window = 256;     ///< Packets in flight to the right.
   Duration deadline = seconds(60);

@@ -3,7 +3,7 @@
 /// Packets of the ring all-reduce. Only experiments use this format.
 ///
 /// Shapes:  Most significant byte first.
-///            data    kind 1, rank, lanes (16 bit), position (64 bit), then int32 lanes
+///            data    kind 1, rank modulo 256, lanes (16 bit), position (64 bit), then int32 lanes
 ///            ack     kind 2, rank, words (16 bit), below (64), limit (64), then words of 64 bits
 ///            probe   kind 3, rank, 0 (16 bit), 0 (64): asks the neighbour to repeat its last ack
 /// Errors:  decode() returns nothing for any other kind or length.
@@ -29,7 +29,7 @@ enum class RingKind : uint8_t { kData = 1, kAck = 2, kProbe = 3 };
 
 struct RingPacket {
   RingKind kind = RingKind::kData;
-  uint8_t rank = 0;  ///< Sender's rank.
+  uint8_t rank = 0;  ///< Sender's rank modulo 256.
   uint16_t lanes = 0;
   uint64_t position = 0;
   Ack ack{};  ///< Valid for kAck only.

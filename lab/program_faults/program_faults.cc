@@ -62,7 +62,12 @@ Result<MachineRun> run_on(const programs::Program& program, const ProgramFaultPl
   if (on_model) request.model = engine::Parameters();
   auto end = program.run(*settings, request);
   if (!end) return tl::unexpected(end.error());
-  return MachineRun{.end = *std::move(end), .forwarded = out->read(), .records = records->read()};
+  auto forwarded = out->read();
+  if (!forwarded) return tl::unexpected(forwarded.error());
+  auto written = records->read();
+  if (!written) return tl::unexpected(written.error());
+  return MachineRun{
+      .end = *std::move(end), .forwarded = *std::move(forwarded), .records = *std::move(written)};
 }
 
 }  // namespace

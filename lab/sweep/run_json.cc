@@ -49,20 +49,6 @@ Json workers_json(const RunResult& result) {
   return workers;
 }
 
-Json links_json(const RunResult& result) {
-  Json links = Json::array();
-  for (const LinkResult& link : result.links) {
-    links.push_back({{"name", link.name},
-                     {"packets", link.packets},
-                     {"bytes", link.bytes},
-                     {"lost", link.lost},
-                     {"marked", link.marked},
-                     {"queue_bytes_peak", link.queue_bytes_peak},
-                     {"utilisation", link.utilisation}});
-  }
-  return links;
-}
-
 // --- Reading -------------------------------------------------------------------------------------
 
 /// Throws std::out_of_range where a number is no whole number of T, or lies beyond T.
@@ -190,6 +176,20 @@ RunResult read_result(const Json& json) {
 
 }  // namespace
 
+Json links_json(const std::vector<LinkResult>& all) {
+  Json links = Json::array();
+  for (const LinkResult& link : all) {
+    links.push_back({{"name", link.name},
+                     {"packets", link.packets},
+                     {"bytes", link.bytes},
+                     {"lost", link.lost},
+                     {"marked", link.marked},
+                     {"queue_bytes_peak", link.queue_bytes_peak},
+                     {"utilisation", link.utilisation}});
+  }
+  return links;
+}
+
 Json aggregators_json(const std::vector<AggregatorResult>& all) {
   Json aggregators = Json::array();
   for (const AggregatorResult& aggregator : all) {
@@ -225,7 +225,7 @@ Json run_json(const RunResult& result) {
           {"block_latency", summary_json(result.block_latency)},
           {"iterations_ns", std::move(iterations)},
           {"workers", workers_json(result)},
-          {"links", links_json(result)},
+          {"links", links_json(result.links)},
           {"timeline", result.timeline},
           {"timeline_later", result.timeline_later},
           {"aggregators", aggregators_json(result.aggregators)},

@@ -18,6 +18,7 @@ namespace tributary::lab {
 using Json = nlohmann::ordered_json;
 
 [[nodiscard]] Json run_json(const RunResult& result);
+[[nodiscard]] Json links_json(const std::vector<LinkResult>& links);
 [[nodiscard]] Json aggregators_json(const std::vector<AggregatorResult>& aggregators);
 
 /// Reads a time in nanoseconds. Returns nothing if it is no number, or longer than the 25 hours that

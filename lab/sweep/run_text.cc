@@ -55,10 +55,12 @@ std::string workers_text(const RunResult& result) {
   return table.text();
 }
 
-std::string links_text(const RunResult& result) {
+}  // namespace
+
+std::string links_text(const std::vector<LinkResult>& links) {
   TextTable table({0});
   table.add({"link", "packets", "bytes", "lost", "marked", "queue_peak_bytes", "used_%"});
-  for (const LinkResult& link : result.links) {
+  for (const LinkResult& link : links) {
     table.add({link.name, fmt::format("{}", link.packets), fmt::format("{}", link.bytes),
                fmt::format("{}", link.lost), fmt::format("{}", link.marked),
                fmt::format("{}", link.queue_bytes_peak), short_number(100 * link.utilisation)});
@@ -80,11 +82,9 @@ std::string aggregator_text(const AggregatorResult& aggregator) {
                      table.text());
 }
 
-}  // namespace
-
 std::string run_text(const RunResult& result) {
   std::string text = headline(result);
-  text += "\n" + workers_text(result) + "\n" + links_text(result);
+  text += "\n" + workers_text(result) + "\n" + links_text(result.links);
   for (const AggregatorResult& aggregator : result.aggregators) {
     text += "\n" + aggregator_text(aggregator);
   }

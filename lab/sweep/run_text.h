@@ -6,6 +6,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "lab/result.h"
 
@@ -13,5 +14,9 @@ namespace tributary::lab {
 
 /// Several tables with a line above each; ends with a newline.
 [[nodiscard]] std::string run_text(const RunResult& result);
+
+// Parts of it. Each ends with a newline.
+[[nodiscard]] std::string links_text(const std::vector<LinkResult>& links);
+[[nodiscard]] std::string aggregator_text(const AggregatorResult& aggregator);
 
 }  // namespace tributary::lab

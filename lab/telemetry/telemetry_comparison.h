@@ -35,6 +35,9 @@ inline constexpr uint64_t kTelemetryMemoryMax = uint64_t{1} << 29;
 inline constexpr uint32_t kTelemetryMemoriesMax = 32;
 inline constexpr uint32_t kTelemetryPeriodMsMax = 60'000;
 
+/// The memory sizes of a run without others, as parse_memories() reads them.
+inline constexpr const char* kTelemetryMemories = "16K,64K,256K,1M,4M";
+
 struct TelemetryComparison {
   uint32_t flows = 20'000;       ///< In progress at any time.
   uint64_t packets = 1'000'000;  ///< Of the trace.
@@ -45,7 +48,7 @@ struct TelemetryComparison {
   uint32_t top = 100;  ///< The threshold is the count of the flow of this rank.
   /// Time between two reports. Reading the slots takes no time, which favours the Tofino.
   Duration period = milliseconds(100);
-  std::vector<uint64_t> memories{16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20};
+  std::vector<uint64_t> memories;  ///< Bytes; at least one.
 };
 
 /// Parses sizes with commas between: digits, and K or M for multiples of 2^10 or 2^20.

@@ -7,11 +7,11 @@
 #include <cerrno>
 #include <charconv>
 #include <cmath>
-#include <cstring>
 #include <fstream>
 #include <string_view>
 #include <vector>
 
+#include "base/errno_text.h"
 #include "host/straggler_pattern.h"
 
 namespace tributary::lab {
@@ -79,7 +79,7 @@ Result<Duration> delay_of(std::string_view field) {
 
 Result<DelayTrace> DelayTrace::read(const std::string& path, uint32_t workers) {
   std::ifstream file(path, std::ios::binary);
-  if (!file) return failure(fmt::format("{}: cannot be read: {}", path, std::strerror(errno)));
+  if (!file) return failure(fmt::format("{}: cannot be read: {}", path, errno_text(errno)));
   return read(file, path, workers);
 }
 

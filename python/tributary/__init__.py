@@ -5,7 +5,7 @@ numpy: tributary.Communicator. torch: `import tributary.torch`, then
 `torch.distributed.init_process_group("tributary")`. `tributary launch` makes the import unnecessary.
 """
 
-from .communicator import Communicator, DegradedRange, Operation, Report
+from .communicator import Communicator, DegradedRange, Event, Operation, Report
 from .errors import (
     AggregatorGone,
     Closed,
@@ -34,6 +34,7 @@ __all__ = [
     "Communicator",
     "DegradedRange",
     "Desynchronised",
+    "Event",
     "InvalidArgument",
     "LibraryNotFound",
     "LibraryTooOld",

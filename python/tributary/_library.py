@@ -13,7 +13,7 @@ import pathlib
 from . import errors
 
 # The version of the C interface that this package needs: TRIBUTARY_ABI in host/include/tributary.h.
-ABI_NEEDED = 6
+ABI_NEEDED = 7
 FILE_NAME = "libtributary.so.0"
 
 
@@ -49,6 +49,23 @@ class Counters(ctypes.Structure):
             "underflowed",
         )
     ]
+
+
+class Event(ctypes.Structure):
+    """tributary_event."""
+
+    _fields_ = [
+        ("kind", ctypes.c_int32),
+        ("reserved", ctypes.c_uint32),
+        ("ranks", ctypes.c_uint64 * 4),
+        ("blocks", ctypes.c_uint64),
+        ("waited_ms", ctypes.c_uint64),
+        ("text", ctypes.c_char_p),
+    ]
+
+
+# tributary_on_event.
+OnEvent = ctypes.CFUNCTYPE(None, ctypes.POINTER(Event), ctypes.c_void_p)
 
 
 class Progress(ctypes.Structure):
@@ -103,11 +120,13 @@ _SUBMIT = (
         ctypes.POINTER(_HANDLE),
     ],
 )
+_JOIN_WATCHED = (_STATUS, [ctypes.c_char_p, OnEvent, ctypes.c_void_p, ctypes.POINTER(_HANDLE)])
 _SIGNATURES = {
     "tributary_abi": (ctypes.c_uint32, []),
     "tributary_version": (ctypes.c_char_p, []),
     "tributary_error_text": (ctypes.c_char_p, []),
     "tributary_join": (_STATUS, [ctypes.c_char_p, ctypes.POINTER(_HANDLE)]),
+    "tributary_join_watched": _JOIN_WATCHED,
     "tributary_close": (_STATUS, [_HANDLE]),
     "tributary_free": (None, [_HANDLE]),
     "tributary_get_info": (_STATUS, [_HANDLE, ctypes.POINTER(Info), ctypes.c_size_t]),

@@ -9,18 +9,22 @@ Memory: the caller must not touch an array until its operation is done; the oper
 Errors: exceptions of tributary.errors.
 """
 
+import atexit
 import ctypes
 import dataclasses
+import logging
 import os
 import threading
 import urllib.parse
 import warnings
+import weakref
 
 from . import _library, errors
 
 TYPES = {"int32": 0, "float32": 1, "float16": 2, "bfloat16": 3}
 ITEM_BYTES = {"int32": 4, "float32": 4, "float16": 2, "bfloat16": 2}
 OPERATIONS = {"sum": 0, "mean": 1}
+EVENT_KINDS = ("waiting", "degraded", "straggler", "returned")
 ROUNDS_FOR_SIGNALS_MS = 500  # Waits return to Python this often, so that Ctrl-C works.
 
 
@@ -54,7 +58,34 @@ class Report:
     warning: str = ""  # One line, if the result is less precise than one may expect.
 
 
+@dataclasses.dataclass(frozen=True)
+class Event:
+    """A wait, a degraded result or a straggler, announced to Communicator(on_event=…)."""
+
+    kind: str  # "waiting", "degraded", "straggler" or "returned".
+    ranks: list  # Waited for, missing or lagging; empty: unknown.
+    text: str  # One line for people.
+    blocks: int = 0  # Of a degraded operation.
+    waited: float = 0.0  # Seconds that a block has waited.
+
+
 NOTHING_MISSING = ([], [])
+
+_logger = logging.getLogger("tributary")
+# Closed before the interpreter ends: no event may arrive after that.
+_open_communicators = weakref.WeakSet()
+
+
+@atexit.register
+def _close_all():
+    for communicator in list(_open_communicators):
+        communicator.close()
+
+
+def log_event(event):
+    """Logs an event: waits and stragglers as warnings, the rest for debugging."""
+    level = logging.WARNING if event.kind in ("waiting", "straggler") else logging.DEBUG
+    _logger.log(level, "%s: %s", event.kind, event.text)
 
 
 class Operation:
@@ -143,23 +174,32 @@ def url_with(url, options):
 class Communicator:
     """One rank's membership in a job. The constructor blocks until all ranks have joined."""
 
-    def __init__(self, url=None, **options):
+    def __init__(self, url=None, on_event=log_event, **options):
         """Joins the job at `url`, tributary://HOST:PORT/job/ID?KEY=VALUE&…; options add more keys.
 
         Several aggregators are written HOST:PORT[=WEIGHT],HOST:PORT[=WEIGHT],….
 
         Without `url`, TRIBUTARY_URL is used. Rank and world also come from RANK and WORLD_SIZE, or
         from mpirun. docs/c-api.md lists the keys.
+
+        on_event: called with an Event if this rank waits for longer than a second, and for degraded
+        results and stragglers, in a thread of the library. By default the logger "tributary" gets
+        them. It must not close the communicator or wait for an operation. None: no calls.
         """
         self._handle = None
         self._lock = threading.Lock()
         self._warned = False
         self._library = _library.library()
+        # The library calls it until the handle is freed, so it lives as long as this object.
+        self._callback = _callback_of(on_event)
         handle = ctypes.c_void_p()
         self._check(
-            self._library.tributary_join(url_with(url, options).encode(), ctypes.byref(handle))
+            self._library.tributary_join_watched(
+                url_with(url, options).encode(), self._callback, None, ctypes.byref(handle)
+            )
         )
         self._handle = handle
+        _open_communicators.add(self)
         info = self.info()
         self.rank, self.world = info["rank"], info["world"]
 
@@ -274,6 +314,28 @@ class Communicator:
         handle, self._handle = getattr(self, "_handle", None), None
         if handle is not None:
             self._library.tributary_free(handle)
+
+
+def _callback_of(on_event):
+    """Returns the C function that passes events to `on_event`; a null function for None."""
+    if on_event is None:
+        return _library.OnEvent()
+
+    def receive(raw, _):
+        raw = raw.contents
+        if not 0 <= raw.kind < len(EVENT_KINDS):
+            return
+        on_event(
+            Event(
+                EVENT_KINDS[raw.kind],
+                ranks_of(raw.ranks),
+                raw.text.decode(),
+                raw.blocks,
+                raw.waited_ms / 1000,
+            )
+        )
+
+    return _library.OnEvent(receive)
 
 
 def _describe(array):

@@ -12,6 +12,7 @@
 
 #include "server/control/history_json.h"
 #include "server/control/job_routes.h"
+#include "server/control/log_routes.h"
 #include "server/control/metrics.h"
 #include "server/control/snapshot_json.h"
 #include "server/job_keys.h"
@@ -95,10 +96,33 @@ Reply get_config(const ApiConfig& config, const Request&, const UrlParts&) {
   return json_reply(json);
 }
 
-Reply get_log(const ApiConfig& config, const Request&, const UrlParts&) {
-  if (!config.log) return error_reply(404, "this server keeps no log");
-  return {.body =
-              config.log().dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n"};
+constexpr const char* kBytes = "application/octet-stream";
+
+Reply no_recorder() {
+  return error_reply(404, "this server has no flight recorder; start it without --record off");
+}
+
+Reply get_recording(const ApiConfig& config, const Request&, const UrlParts&) {
+  if (config.recorder == nullptr) return no_recorder();
+  return {.body = config.recorder->recording(), .type = kBytes};
+}
+
+Reply get_recorder(const ApiConfig& config, const Request&, const UrlParts&) {
+  return config.recorder == nullptr ? no_recorder() : json_reply(config.recorder->state());
+}
+
+Reply set_recorder(const ApiConfig& config, bool on) {
+  if (config.recorder == nullptr) return no_recorder();
+  config.recorder->set_on(on);
+  return json_reply({{"on", on}});
+}
+
+Reply start_recorder(const ApiConfig& config, const Request&, const UrlParts&) {
+  return set_recorder(config, true);
+}
+
+Reply stop_recorder(const ApiConfig& config, const Request&, const UrlParts&) {
+  return set_recorder(config, false);
 }
 
 Reply get_health(const ApiConfig& config, const Request&, const UrlParts&) {
@@ -122,7 +146,7 @@ Reply get_metrics(const ApiConfig& config, const Request&, const UrlParts&) {
 Reply get_openapi(const ApiConfig& config, const Request&, const UrlParts&);
 
 /// The body that a route takes.
-enum class Body : uint8_t { kNone, kJob, kTimeout };
+enum class Body : uint8_t { kNone, kJob, kChange, kLogLevel };
 
 struct Route {
   std::string_view method;
@@ -141,8 +165,8 @@ constexpr auto kRoutes = std::to_array<Route>({
     {"GET", "/v1/jobs", "All jobs", get_jobs},
     {"POST", "/v1/jobs", "Adds a job", post_job, kJson, Body::kJob},
     {"GET", "/v1/jobs/{id}", "A job with its sources and its oldest blocks in progress", get_job},
-    {"PATCH", "/v1/jobs/{id}", "Changes the time-out of a job's straggler mitigation", patch_job,
-     kJson, Body::kTimeout},
+    {"PATCH", "/v1/jobs/{id}", "Changes a job's straggler time-out, or the effect of a silent rank",
+     patch_job, kJson, Body::kChange},
     {"DELETE", "/v1/jobs/{id}", "Removes a job; with ?force=true although workers use it",
      delete_job},
     {"POST", "/v1/jobs/{id}/drain", "Starts no further session, and removes the job when unused",
@@ -156,7 +180,15 @@ constexpr auto kRoutes = std::to_array<Route>({
     {"GET", "/v1/cores", "Counters and CPU time of each core", get_cores},
     {"GET", "/v1/ports", "Counters of each core's port", get_ports},
     {"GET", "/v1/config", "Settings of the server and of its jobs", get_config},
-    {"GET", "/v1/log", "The last 1,000 lines of the log, oldest first, and its counters", get_log},
+    {"GET", "/v1/log", "The last 1,000 lines of the log, oldest first, its level and its counters",
+     get_log},
+    {"PATCH", "/v1/log", "Changes the least important level that is logged", patch_log, kJson,
+     Body::kLogLevel},
+    {"GET", "/v1/recording", "The recent events of all cores, for tributary record show",
+     get_recording, kBytes},
+    {"GET", "/v1/recorder", "Whether the flight recorder is on, and its counters", get_recorder},
+    {"POST", "/v1/recorder/start", "Lets the cores record", start_recorder},
+    {"POST", "/v1/recorder/stop", "Lets the cores record nothing", stop_recorder},
     {"GET", "/v1/openapi.json", "This description", get_openapi},
     {"GET", "/metrics", "Counters and states in the Prometheus text format", get_metrics,
      kMetricsText},
@@ -206,13 +238,24 @@ nlohmann::json schema_of(const KeySpec& key) {
   return schema;
 }
 
+/// Adds the keys of a job that the route takes.
+void add_job_keys(const Route& route, nlohmann::json& properties, nlohmann::json& required) {
+  for (const KeySpec& key : server::job_keys().keys()) {
+    const bool changes = key.name == "timeout_ms" || key.name == "silence";
+    if (route.body == Body::kChange && !changes) continue;
+    properties[std::string(key.name)] = schema_of(key);
+    if (key.required) required.push_back(key.name);
+  }
+}
+
 nlohmann::json body_of(const Route& route) {
   nlohmann::json properties = nlohmann::json::object();
   nlohmann::json required = nlohmann::json::array();
-  for (const KeySpec& key : server::job_keys().keys()) {
-    if (route.body == Body::kTimeout && key.name != "timeout_ms") continue;
-    properties[std::string(key.name)] = schema_of(key);
-    if (key.required || route.body == Body::kTimeout) required.push_back(key.name);
+  if (route.body == Body::kLogLevel) {
+    properties["level"] = {{"type", "string"}, {"enum", server::kLogLevelNames}};
+    required.push_back("level");
+  } else {
+    add_job_keys(route, properties, required);
   }
   const nlohmann::json schema{{"type", "object"},
                               {"additionalProperties", false},
@@ -284,7 +327,7 @@ Reply Api::handle(const Request& request) const {
     if (!parts) continue;
     if (method == route.method) {
       if (method != "GET" && config_.jobs == nullptr) {
-        return error_reply(403, "the jobs of this server cannot be changed");
+        return error_reply(403, "this server takes no commands");
       }
       return route.answer(config_, request, *parts);
     }

@@ -4,7 +4,7 @@
 ///
 /// Threads: handle() may run in several threads at once. Each call takes its own snapshot.
 /// Errors:  404 for an unknown URL, job or source, 405 for another method than the URL's; those of
-///          the commands are in job_routes.h. The body is {"error": TEXT}.
+///          the commands are in job_routes.h and log_routes.h. The body is {"error": TEXT}.
 /// Tests:   tests/server/control/api_test.cc, job_routes_test.cc
 #pragma once
 
@@ -16,6 +16,8 @@
 #include "server/control/http_server.h"
 #include "server/control/token_gate.h"
 #include "server/job_control.h"
+#include "server/log_control.h"
+#include "server/record_control.h"
 #include "server/snapshot.h"
 
 namespace tributary::control {
@@ -29,8 +31,8 @@ struct ApiConfig {
   server::JobControl* jobs = nullptr;  ///< Null: jobs cannot be changed.
   const History* history = nullptr;    ///< Null: no history is kept.
   std::function<GateCounters()> http_counters = {};  ///< Of the TCP port; empty: there is none.
-  /// Returns the last lines of the log and its counters; null: there is no log.
-  std::function<nlohmann::ordered_json()> log = {};
+  server::LogControl* log = nullptr;                 ///< Null: there is no log.
+  server::RecordControl* recorder = nullptr;         ///< Null: there is no flight recorder.
 };
 
 class Api {

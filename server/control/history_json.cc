@@ -7,8 +7,6 @@
 namespace tributary::control {
 namespace {
 
-int64_t milliseconds_of(Duration duration) { return in_nanoseconds(duration) / 1'000'000; }
-
 nlohmann::json sample_json(const Sample& sample) {
   return {{"uptime_s", in_seconds(sample.uptime)},
           {"rx_bytes", sample.rx_bytes},
@@ -19,7 +17,7 @@ nlohmann::json sample_json(const Sample& sample) {
 
 nlohmann::json lateness_json(uint32_t job, uint32_t index, const SourceHistory& source) {
   nlohmann::json lateness = nlohmann::json::array();
-  for (const Duration each : source.lateness) lateness.push_back(milliseconds_of(each));
+  for (const Duration each : source.lateness) lateness.push_back(in_milliseconds(each));
   return {{"job", job}, {"source", index}, {"ranks", source.ranks}, {"lateness_ms", lateness}};
 }
 
@@ -28,7 +26,7 @@ nlohmann::json stall_json(const Stall& stall, const JobHistory& job) {
           {"ranks", job.sources[stall.source].ranks},
           {"block", stall.block_id},
           {"began_s", in_seconds(stall.began)},
-          {"lasted_ms", milliseconds_of(stall.lasted)},
+          {"lasted_ms", in_milliseconds(stall.lasted)},
           {"ended", stall.ended}};
 }
 
@@ -70,7 +68,7 @@ nlohmann::json history_json(const History& history) {
   for (const Row& row : rows) {
     lateness.push_back(lateness_json(row.job->job, row.source, row.job->sources[row.source]));
   }
-  return {{"every_ms", milliseconds_of(kSampleEvery)},
+  return {{"every_ms", in_milliseconds(kSampleEvery)},
           {"samples", samples},
           {"lateness", lateness},
           {"lateness_left_out", left_out}};
@@ -87,7 +85,7 @@ nlohmann::json job_history_json(const History& history, uint32_t id) {
   nlohmann::json stalls = nlohmann::json::array();
   for (const Stall& stall : job->stalls) stalls.push_back(stall_json(stall, *job));
   return {{"job", id},
-          {"every_ms", milliseconds_of(kSampleEvery)},
+          {"every_ms", in_milliseconds(kSampleEvery)},
           {"blocks_total", job->blocks_total},
           {"lateness", lateness},
           {"stalls", stalls}};

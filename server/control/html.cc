@@ -131,7 +131,7 @@ std::string lateness_key() {
     html += fmt::format(
         " <span class=\"step\"><svg viewBox=\"0 0 1 1\" aria-hidden=\"true\"><rect class=\"l{}\" "
         "width=\"1\" height=\"1\"/></svg> {} {}</span>",
-        level, is_last ? "above" : "to", duration_text(in_nanoseconds(bound) / 1'000'000));
+        level, is_last ? "above" : "to", duration_text(in_milliseconds(bound)));
   }
   return html;
 }

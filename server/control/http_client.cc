@@ -31,14 +31,9 @@ httplib::Result send(httplib::Client& client, const std::string& socket_path,
   }
 }
 
-}  // namespace
-
-Result<nlohmann::json> get(const std::string& socket_path, const std::string& path) {
-  return ask(socket_path, "GET", path);
-}
-
-Result<nlohmann::json> ask(const std::string& socket_path, const std::string& method,
-                           const std::string& path, const nlohmann::json& body) {
+/// Sends the request. @return the server's error text unless the status is from 200 to 299.
+Result<httplib::Response> exchange(const std::string& socket_path, const std::string& method,
+                                   const std::string& path, const nlohmann::json& body) {
   httplib::Request request;
   request.method = method;
   request.path = path;
@@ -59,14 +54,31 @@ Result<nlohmann::json> ask(const std::string& socket_path, const std::string& me
                     "process runs, with systemctl status or ps",
                     socket_path, httplib::to_string(reply.error())));
   }
+  if (reply->status >= 200 && reply->status <= 299) return *reply;
+  const auto json = nlohmann::json::parse(reply->body, nullptr, /*allow_exceptions=*/false);
+  const std::string status = fmt::format("{}: status {}", path, reply->status);
+  return failure(json.is_object() ? json.value("error", status) : status);
+}
+
+}  // namespace
+
+Result<nlohmann::json> get(const std::string& socket_path, const std::string& path) {
+  return ask(socket_path, "GET", path);
+}
+
+Result<std::string> get_bytes(const std::string& socket_path, const std::string& path) {
+  auto reply = exchange(socket_path, "GET", path, nullptr);
+  if (!reply) return tl::unexpected(reply.error());
+  return std::move(reply->body);
+}
+
+Result<nlohmann::json> ask(const std::string& socket_path, const std::string& method,
+                           const std::string& path, const nlohmann::json& body) {
+  const auto reply = exchange(socket_path, method, path, body);
+  if (!reply) return tl::unexpected(reply.error());
   auto json = nlohmann::json::parse(reply->body, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object()) {
-    return failure(fmt::format("{}: the answer to {} is not JSON", socket_path, path));
-  }
-  if (reply->status < 200 || reply->status > 299) {
-    return failure(json.value("error", fmt::format("{}: status {}", path, reply->status)));
-  }
-  return json;
+  if (json.is_object()) return json;
+  return failure(fmt::format("{}: the answer to {} is not JSON", socket_path, path));
 }
 
 }  // namespace tributary::control

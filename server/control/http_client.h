@@ -22,6 +22,10 @@ inline constexpr std::chrono::seconds kAnswerWithin{5};
 /// status is not 200.
 [[nodiscard]] Result<nlohmann::json> get(const std::string& socket_path, const std::string& path);
 
+/// Sends "GET path" to the socket. @return the body of the answer, whatever its type.
+[[nodiscard]] Result<std::string> get_bytes(const std::string& socket_path,
+                                            const std::string& path);
+
 /// Sends a request of another method, as get() does. A status from 200 to 299 is a success.
 /// @param path May have a query. @param body Null: none.
 [[nodiscard]] Result<nlohmann::json> ask(const std::string& socket_path, const std::string& method,

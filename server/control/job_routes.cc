@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "server/control/body.h"
 #include "server/control/snapshot_json.h"
 #include "server/job_keys.h"
 
@@ -17,6 +18,7 @@ namespace {
 using server::JobFault;
 
 constexpr const char* kTimeoutKey = "timeout_ms";
+constexpr const char* kSilenceKey = "silence";
 
 int status_of(JobFault fault) {
   switch (fault) {
@@ -69,11 +71,10 @@ WrittenKey written(const std::string& name, const nlohmann::json& value) {
 
 /// Reads a body that is an object.
 Result<std::vector<WrittenKey>> keys_of(const Request& request) {
-  const auto json = nlohmann::json::parse(request.body, nullptr, /*allow_exceptions=*/false);
-  if (json.is_discarded()) return failure("the body is not JSON");
-  if (!json.is_object()) return failure("the body is not a JSON object, such as {\"sources\": 4}");
+  const auto json = object_of(request, R"({"sources": 4})");
+  if (!json) return tl::unexpected(json.error());
   std::vector<WrittenKey> keys;
-  for (const auto& [name, value] : json.items()) keys.push_back(written(name, value));
+  for (const auto& [name, value] : json->items()) keys.push_back(written(name, value));
   return keys;
 }
 
@@ -82,6 +83,36 @@ Result<bool> force_of(const std::string& query) {
   if (query.empty() || query == "force=false") return false;
   if (query == "force=true") return true;
   return failure(fmt::format("query '{}' is not allowed; allowed: force=true, force=false", query));
+}
+
+/// The keys of a running job that a body changes; at least one.
+struct Change {
+  std::optional<Duration> timeout;
+  std::optional<trio_ml::Silence> silence;
+};
+
+Result<Change> change_of(const std::vector<WrittenKey>& keys) {
+  const KeyTable& table = server::job_keys();
+  Change change;
+  for (const WrittenKey& key : keys) {
+    if (key.name != kTimeoutKey && key.name != kSilenceKey) {
+      return failure(fmt::format("body: key '{}' of a running job cannot change; allowed: {}, {}",
+                                 key.name, kTimeoutKey, kSilenceKey));
+    }
+    const auto value =
+        convert_key(table.keys()[static_cast<size_t>(table.index_of(key.name))], key);
+    if (!value) return tl::unexpected(value.error());
+    if (key.name == kTimeoutKey) {
+      change.timeout = std::get<Duration>(*value);
+      continue;
+    }
+    const auto silence = server::to_silence(std::get<std::string>(*value), "body");
+    if (!silence) return tl::unexpected(silence.error());
+    change.silence = *silence;
+  }
+  if (keys.empty())
+    return failure(fmt::format("body: {} or {} is missing", kTimeoutKey, kSilenceKey));
+  return change;
 }
 
 }  // namespace
@@ -116,20 +147,20 @@ Reply patch_job(const ApiConfig& config, const Request& request, const UrlParts&
   if (!id) return unknown("job", parts.id);
   const auto keys = keys_of(request);
   if (!keys) return error_reply(400, keys.error().text);
-  const KeyTable& table = server::job_keys();
-  const KeySpec& spec = table.keys()[static_cast<size_t>(table.index_of(kTimeoutKey))];
-  for (const WrittenKey& key : *keys) {
-    if (key.name == kTimeoutKey) continue;
-    return error_reply(
-        400, fmt::format("body: key '{}' of a running job cannot change; allowed: {}", key.name,
-                         kTimeoutKey));
+  const auto change = change_of(*keys);
+  if (!change) return error_reply(400, change.error().text);
+  nlohmann::json changed{{"id", *id}};
+  if (change->silence) {
+    const auto result = config.jobs->set_silence(*id, *change->silence);
+    if (!result) return reply_of(result, {});
+    changed[kSilenceKey] = to_string(*change->silence);
   }
-  if (keys->empty()) return error_reply(400, fmt::format("body: {} is missing", kTimeoutKey));
-  const auto timeout = convert_key(spec, keys->front());
-  if (!timeout) return error_reply(400, timeout.error().text);
-  const Duration value = std::get<Duration>(*timeout);
-  return reply_of(config.jobs->set_timeout(*id, value),
-                  {{"id", *id}, {kTimeoutKey, in_nanoseconds(value) / 1'000'000}});
+  if (change->timeout) {
+    const auto result = config.jobs->set_timeout(*id, *change->timeout);
+    if (!result) return reply_of(result, {});
+    changed[kTimeoutKey] = in_milliseconds(*change->timeout);
+  }
+  return {.body = changed.dump() + "\n"};
 }
 
 Reply delete_source(const ApiConfig& config, const Request&, const UrlParts& parts) {

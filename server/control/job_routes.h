@@ -29,7 +29,8 @@ struct UrlParts {
 /// POST /v1/jobs/{id}/drain: starts no further session, and removes the job when it is unused.
 [[nodiscard]] Reply drain_job(const ApiConfig& config, const Request& request,
                               const UrlParts& parts);
-/// PATCH /v1/jobs/{id}: changes timeout_ms.
+/// PATCH /v1/jobs/{id}: changes timeout_ms, silence or both. If one of both is refused, the other may
+/// have changed.
 [[nodiscard]] Reply patch_job(const ApiConfig& config, const Request& request,
                               const UrlParts& parts);
 /// DELETE /v1/jobs/{id}/sources/{source}: evicts a source.

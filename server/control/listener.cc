@@ -10,8 +10,8 @@
 
 #include <array>
 #include <cerrno>
-#include <cstring>
 
+#include "base/errno_text.h"
 #include "io/udp/socket_address.h"
 
 namespace tributary::control {
@@ -63,7 +63,7 @@ Result<io::FileDescriptor> listen_on_port(const Endpoint& at) {
     return failure(
         fmt::format("TCP {}: cannot listen there ({}); to fix: give an address of this machine "
                     "and a free port",
-                    at.to_string(), std::strerror(errno)));
+                    at.to_string(), errno_text(errno)));
   }
   return socket;
 }

@@ -94,12 +94,8 @@ void add_ports(const Snapshot& snapshot, std::vector<MetricFamily>& families) {
     rx_bytes.add({{"core", core}}, port.rx_bytes);
     tx_packets.add({{"core", core}}, port.tx_packets);
     tx_bytes.add({{"core", core}}, port.tx_bytes);
-    dropped.add({{"core", core}, {"reason", "rx_truncated"}}, port.rx_truncated);
-    dropped.add({{"core", core}, {"reason", "tx_refused"}}, port.tx_refused);
-    dropped.add({{"core", core}, {"reason", "handover_full"}},
-                snapshot.cores[i].counters.handover_full);
-    if (const auto& by_kernel = snapshot.rx_dropped_at(i)) {
-      dropped.add({{"core", core}, {"reason", "rx_dropped"}}, *by_kernel);
+    for (const server::Drop& drop : snapshot.drops_at(i)) {
+      if (drop.packets) dropped.add({{"core", core}, {"reason", drop.reason}}, *drop.packets);
     }
   }
   for (Family* family : {&rx_packets, &rx_bytes, &tx_packets, &tx_bytes, &dropped}) {

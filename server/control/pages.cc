@@ -159,6 +159,26 @@ std::string core_rows(const json& cores) {
   return table_rows(rows, "");
 }
 
+/// Adds a rank's own report: its rate, its retransmissions, its degraded share and the
+/// ranks that it waits for.
+void add_report(Cells& cells, const json& report) {
+  if (!report.is_object()) {
+    for (uint32_t i = 0; i < 4; i++) cells.push_back(Cell::text("unknown"));
+    return;
+  }
+  const double share = report["degraded_share"].get<double>();
+  const bool waits = report["waited_ms"].get<uint32_t>() > 0;
+  const json& ranks = report["waits_for"];
+  cells.push_back(Cell::text(scaled_text(report["bytes_per_s"].get<double>(), "B/s")));
+  cells.push_back(Cell::text(per_second_text(report["retransmitted_per_s"].get<double>())));
+  cells.push_back(Cell::text(fmt::format("{:.2f} %", share * 100), share > 0 ? "bad" : ""));
+  if (waits) {
+    cells.push_back(Cell::text(ranks.empty() ? "others" : ranks_text(ranks), "bad"));
+  } else {
+    cells.push_back(Cell::text("nobody"));
+  }
+}
+
 std::string rank_rows(const json& sources, const json& lateness) {
   std::vector<Cells> rows;
   for (const json& source : sources) {
@@ -168,6 +188,7 @@ std::string rank_rows(const json& sources, const json& lateness) {
                 Cell::text(waited_for ? "yes" : "no", waited_for ? "" : "bad"),
                 Cell::text(text_or(source["address"], "unknown")),
                 Cell::text(duration_text(source["last_heard_ms"]))};
+    add_report(cells, source["report"]);
     const size_t index = rows.size();
     add_lateness(cells, index < lateness.size() ? lateness[index]["lateness_ms"] : json::array());
     rows.push_back(std::move(cells));

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/control/snapshot_json.h"
 
+#include <algorithm>
 #include <string>
+#include <vector>
 
 #include "apps/trio_ml/records.h"
 #include "auth/mode.h"
+#include "io/local/client_address.h"
 #include "server/engine_stats.h"
 
 namespace tributary::control {
@@ -16,10 +19,11 @@ using server::Snapshot;
 using server::SourceSnapshot;
 using trio_ml::Outcome;
 
-int64_t milliseconds_of(Duration duration) { return in_nanoseconds(duration) / 1'000'000; }
+/// An older report says nothing about the present. Assumed: two of three were lost.
+constexpr Duration kReportFresh = milliseconds(3500);
 
 nlohmann::json milliseconds_or_null(const std::optional<Duration>& duration) {
-  return duration ? nlohmann::json(milliseconds_of(*duration)) : nlohmann::json();
+  return duration ? nlohmann::json(in_milliseconds(*duration)) : nlohmann::json();
 }
 
 nlohmann::json text_or_null(const std::string& text) {
@@ -27,7 +31,7 @@ nlohmann::json text_or_null(const std::string& text) {
 }
 
 std::string text_of(const Endpoint& address) {
-  return address.is_set() ? address.to_string() : std::string();
+  return address.is_set() ? io::sender_text(address) : std::string();
 }
 
 /// Returns the packets that changed nothing, by reason. Reasons without packets are left out.
@@ -40,23 +44,61 @@ nlohmann::json drops_json(const Snapshot& snapshot) {
     const auto outcome = static_cast<Outcome>(i);
     if (is_refusal(outcome)) add(to_string(outcome), snapshot.counters[i].packets);
   }
-  for (const auto& core : snapshot.cores) add("handover_full", core.counters.handover_full);
-  for (const auto& port : snapshot.ports) {
-    add("rx_truncated", port.rx_truncated);
-    add("tx_refused", port.tx_refused);
+  for (uint32_t core = 0; core < snapshot.core_count(); core++) {
+    for (const server::Drop& drop : snapshot.drops_at(core)) {
+      add(drop.reason, drop.packets.value_or(0));
+    }
   }
-  for (const auto& dropped : snapshot.rx_dropped) add("rx_dropped", dropped.value_or(0));
   return drops;
 }
 
-nlohmann::json source_json(const SourceSnapshot& source, uint32_t index) {
+/// Returns a worker's counts of its own. The rates are 0 if its reports have stopped.
+nlohmann::json report_json(const SourceSnapshot& source, Instant now) {
+  if (!source.report) return {};
+  const trio_ml::MemberReport& report = *source.report;
+  const wire::WorkerReport& totals = report.totals;
+  const Duration age = now - report.at;
+  const bool is_fresh = source.state == server::SourceState::kMember && age <= kReportFresh;
+  const double share = totals.blocks == 0 ? 0.0
+                                          : static_cast<double>(totals.degraded) /
+                                                static_cast<double>(totals.blocks);
+  std::vector<uint32_t> waits_for;
+  if (is_fresh) waits_for = server::numbers_in(totals.waits_for);
+  return {{"age_ms", in_milliseconds(age)},
+          {"bytes_per_s", is_fresh ? report.bytes_per_s : 0.0},
+          {"retransmitted_per_s", is_fresh ? report.retransmitted_per_s : 0.0},
+          {"blocks", totals.blocks},
+          {"bytes", totals.bytes},
+          {"degraded_share", std::min(share, 1.0)},
+          {"retransmitted", totals.retransmitted},
+          {"probes", totals.probes},
+          {"waited_ms", is_fresh ? totals.waited_ms : 0},
+          {"waits_for", waits_for}};
+}
+
+nlohmann::json source_json(const SourceSnapshot& source, uint32_t index, Instant now) {
   return {{"source", index},
           {"ranks", source.ranks},
           {"state", to_string(source.state)},
           {"joining", source.joining},
           {"waited_for", source.waited_for},
           {"address", text_or_null(text_of(source.address))},
-          {"last_heard_ms", milliseconds_or_null(source.silent_for)}};
+          {"last_heard_ms", milliseconds_or_null(source.silent_for)},
+          {"report", report_json(source, now)}};
+}
+
+nlohmann::json upstream_json(const JobSnapshot& job) {
+  if (!job.upstream) return {};
+  const server::UpstreamSnapshot& upstream = *job.upstream;
+  nlohmann::json json{{"address", job.config.upstream.to_string()},
+                      {"state", to_string(upstream.state)},
+                      {"silent_ms", in_milliseconds(upstream.silent_for)},
+                      {"waits_at", text_or_null(text_of(upstream.waits_at))},
+                      {"refusal", nullptr}};
+  if (upstream.refusal != wire::Reason::kNone) {
+    json["refusal"] = wire::to_string(upstream.refusal);
+  }
+  return json;
 }
 
 nlohmann::json block_json(const BlockSnapshot& block, const JobSnapshot& job, Instant now) {
@@ -65,7 +107,7 @@ nlohmann::json block_json(const BlockSnapshot& block, const JobSnapshot& job, In
     for (const uint32_t rank : job.sources[source].ranks) missing.push_back(rank);
   }
   return {{"id", block.block_id},
-          {"since_ms", milliseconds_of(now - block.referenced_at)},
+          {"since_ms", in_milliseconds(now - block.referenced_at)},
           {"missing", missing},
           {"waits_upstream", block.waits_upstream}};
 }
@@ -93,10 +135,11 @@ nlohmann::json job_details_json(const JobSnapshot& job, Instant now) {
   nlohmann::json json = job_json(job);
   nlohmann::json sources = nlohmann::json::array();
   for (uint32_t i = 0; i < job.sources.size(); i++) {
-    sources.push_back(source_json(job.sources[i], i));
+    sources.push_back(source_json(job.sources[i], i, now));
   }
   nlohmann::json blocks = nlohmann::json::array();
   for (const BlockSnapshot& block : job.blocks) blocks.push_back(block_json(block, job, now));
+  json["upstream"] = upstream_json(job);
   json["sources"] = sources;
   json["blocks"] = blocks;
   return json;
@@ -163,10 +206,11 @@ nlohmann::json job_config_json(const trio_ml::JobConfig& config) {
           {"block_grad_max", config.block_grad_max},
           {"history", config.history},
           {"mitigation", config.mitigation},
-          {"timeout_ms", milliseconds_of(config.timeout)},
+          {"timeout_ms", in_milliseconds(config.timeout)},
           {"timer_threads", config.timer_threads},
-          {"permanent_ms", milliseconds_of(config.permanent_after)},
-          {"silent_ms", milliseconds_of(config.silent_after)},
+          {"permanent_ms", in_milliseconds(config.permanent_after)},
+          {"silent_ms", in_milliseconds(config.silent_after)},
+          {"silence", to_string(config.on_silence())},
           {"channels", config.channels},
           {"auth", auth::to_string(config.auth.mode)},
           {"pin", config.pin},

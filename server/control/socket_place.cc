@@ -12,9 +12,10 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <thread>
+
+#include "base/errno_text.h"
 
 namespace tributary::control {
 namespace {
@@ -46,9 +47,9 @@ bool is_trusted(const std::string& folder) {
 /// @return an empty string if the folder is usable, otherwise the cause.
 std::string why_not_writable(const std::string& folder) {
   if (mkdir(folder.c_str(), kOwnerOnly) == 0) return {};
-  if (errno != EEXIST) return std::strerror(errno);
+  if (errno != EEXIST) return errno_text(errno);
   if (!is_trusted(folder)) return "another user can write to it";
-  return access(folder.c_str(), W_OK | X_OK) == 0 ? std::string() : std::strerror(errno);
+  return access(folder.c_str(), W_OK | X_OK) == 0 ? std::string() : errno_text(errno);
 }
 
 /// Locks a file for this process alone. Another user may hold the lock for as long as he likes.
@@ -141,7 +142,7 @@ Result<SocketClaim> claim_socket(const std::string& path) {
   const std::string folder = std::filesystem::path(path).parent_path();
   SocketClaim claim{io::FileDescriptor(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC))};
   if (!claim.folder_lock.is_open()) {
-    return failure(fmt::format("control socket {}: {}", path, std::strerror(errno)));
+    return failure(fmt::format("control socket {}: {}", path, errno_text(errno)));
   }
   if (!lock_within(claim.folder_lock.get(), kLockWithin)) {
     return failure(fmt::format(
@@ -155,7 +156,7 @@ Result<SocketClaim> claim_socket(const std::string& path) {
   }
   if (state == SocketState::kStale && unlink(path.c_str()) != 0) {
     return failure(fmt::format("control socket {}: cannot remove the file of an ended server: {}",
-                               path, std::strerror(errno)));
+                               path, errno_text(errno)));
   }
   return claim;
 }

@@ -31,28 +31,56 @@ std::string place(const SourceSnapshot& source) {
   return " at " + source.address.to_string();
 }
 
-std::string advice_for(const SourceSnapshot& source) {
-  const std::string who = subject(source);
-  const std::string from = place(source);
-  switch (source.state) {
-    case SourceState::kAbsent:
-      return fmt::format("{} has sent nothing: start it, and check its --server, --job and --rank",
-                         who);
-    case SourceState::kLeft:
-      return fmt::format("{} has left the session: restart all ranks of the job", who);
-    case SourceState::kJoining:
-      return fmt::format("{} waits for the session to start", who);
-    case SourceState::kPlain:
-      return fmt::format("{} sends plain packets and repeats none: check its process{}", who, from);
-    case SourceState::kSilent:
-    case SourceState::kMember:
-      break;
+bool is_silent(const SourceSnapshot& source) {
+  return source.silent_for && *source.silent_for >= kSilenceShown;
+}
+
+/// Returns the advice that workers and lower aggregators share; nothing if it depends on more.
+/// @param who The source as the subject of a sentence.
+std::optional<std::string> advice_on_membership(const SourceSnapshot& source,
+                                                const std::string& who) {
+  if (source.state == SourceState::kLeft) {
+    return fmt::format("{} has left the session: restart all ranks of the job", who);
+  }
+  if (source.state == SourceState::kJoining) {
+    return fmt::format("{} waits for the session to start", who);
   }
   if (source.joining) {
     return fmt::format("{} was restarted and cannot join a running session: restart all ranks",
                        who);
   }
-  if (source.silent_for && *source.silent_for >= kSilenceShown) {
+  return std::nullopt;
+}
+
+/// Returns the advice about a lower aggregator. The ranks below it are known from its join.
+std::string advice_for_lower(const SourceSnapshot& source, uint32_t index) {
+  const std::string who = source.ranks.empty()
+                              ? fmt::format("the lower aggregator with upstream_source={}", index)
+                              : fmt::format("the lower aggregator of {}", subject(source));
+  const std::string from = place(source);
+  if (source.state == SourceState::kAbsent || source.state == SourceState::kPlain) {
+    return fmt::format("{} has not joined: start it and its ranks, and check its upstream=", who);
+  }
+  if (const auto advice = advice_on_membership(source, who)) return *advice;
+  if (is_silent(source)) {
+    return fmt::format("{} is silent: check that it runs{} and that its network is up", who, from);
+  }
+  return fmt::format("{} waits for one of its ranks: run tributary who there{}", who,
+                     from.empty() ? "" : fmt::format(" ({})", source.address.to_string()));
+}
+
+std::string advice_for(const SourceSnapshot& source) {
+  const std::string who = subject(source);
+  const std::string from = place(source);
+  if (source.state == SourceState::kAbsent) {
+    return fmt::format("{} has sent nothing: start it, and check its --server, --job and --rank",
+                       who);
+  }
+  if (source.state == SourceState::kPlain) {
+    return fmt::format("{} sends plain packets and repeats none: check its process{}", who, from);
+  }
+  if (const auto advice = advice_on_membership(source, who)) return *advice;
+  if (is_silent(source)) {
     return fmt::format("{} is silent: check that its process runs{} and that its network is up",
                        who, from);
   }
@@ -62,12 +90,14 @@ std::string advice_for(const SourceSnapshot& source) {
       who, from);
 }
 
-Wait wait_for(const JobSnapshot& job, const SourceSnapshot& source) {
+Wait wait_for(const JobSnapshot& job, uint32_t index) {
+  const SourceSnapshot& source = job.sources[index];
   Wait wait{.job = job.config.id,
             .missing = source.ranks,
             .last_heard = source.silent_for,
-            .advice = advice_for(source)};
-  if (source.address.is_set()) wait.address = source.address.to_string();
+            .advice = job.config.sources_are_aggregators ? advice_for_lower(source, index)
+                                                         : advice_for(source)};
+  if (source.address.is_set()) wait.address = io::sender_text(source.address);
   return wait;
 }
 
@@ -80,29 +110,62 @@ const BlockSnapshot* oldest(const JobSnapshot& job, Instant now, Condition&& con
   return found == job.blocks.end() ? nullptr : &*found;
 }
 
+std::string upstream_advice(const JobSnapshot& job) {
+  using State = server::UpstreamSnapshot::State;
+  const std::string upstream = job.config.upstream.to_string();
+  const server::UpstreamSnapshot state = job.upstream.value_or(server::UpstreamSnapshot());
+  if (state.state == State::kSilent) {
+    return fmt::format(
+        "the upper aggregator {} has not answered for {:.1f} s: check that it runs, this job's "
+        "upstream= and the network between them",
+        upstream, in_seconds(state.silent_for));
+  }
+  if (state.state == State::kRefused) {
+    return fmt::format("the upper aggregator {} refuses this one: {}", upstream,
+                       wire::to_string(state.refusal));
+  }
+  if (state.waits_for_silent) {
+    return fmt::format("aggregator {}, above {}, does not answer: check that it runs",
+                       state.waits_at.to_string(), upstream);
+  }
+  if (state.state == State::kJoining) {
+    return fmt::format(
+        "all ranks below have joined; the upper aggregator {} waits for its other aggregators: run "
+        "tributary who there",
+        state.waits_at.to_string());
+  }
+  return fmt::format(
+      "all ranks below have contributed; the upper aggregator {} waits for others: run tributary "
+      "who there",
+      upstream);
+}
+
+/// Adds the upper aggregator, if a block or the start of a session waits for it.
 void add_upstream_wait(const JobSnapshot& job, Instant now, std::vector<Wait>& waits) {
   const BlockSnapshot* block =
       oldest(job, now, [](const BlockSnapshot& each) { return each.waits_upstream; });
-  if (block == nullptr) return;
-  const std::string upstream = job.config.upstream.to_string();
-  waits.push_back(
-      {.job = job.config.id,
-       .block = block->block_id,
-       .missing = {},
-       .since = now - block->referenced_at,
-       .last_heard = {},
-       .address = upstream,
-       .advice = fmt::format("all ranks below have contributed; the upper aggregator {} "
-                             "has not answered: run tributary who there",
-                             upstream)});
+  const auto is_joining = [](const SourceSnapshot& s) { return s.joining; };
+  const bool joins = job.config.upstream.is_set() && job.session == 0 &&
+                     std::ranges::all_of(job.sources, is_joining);
+  if (block == nullptr && !joins) return;
+  Wait wait{.job = job.config.id,
+            .missing = {},
+            .last_heard = {},
+            .address = job.config.upstream.to_string(),
+            .advice = upstream_advice(job)};
+  if (block != nullptr) {
+    wait.block = block->block_id;
+    wait.since = now - block->referenced_at;
+  }
+  waits.push_back(std::move(wait));
 }
 
 /// Adds the sources that have not joined, if another one waits for them.
 void add_absent(const JobSnapshot& job, std::vector<Wait>& waits) {
   const auto is_joining = [](const SourceSnapshot& s) { return s.joining; };
   if (job.session != 0 || std::ranges::none_of(job.sources, is_joining)) return;
-  for (const SourceSnapshot& source : job.sources) {
-    if (!source.joining) waits.push_back(wait_for(job, source));
+  for (uint32_t i = 0; i < job.sources.size(); i++) {
+    if (!job.sources[i].joining) waits.push_back(wait_for(job, i));
   }
 }
 
@@ -112,12 +175,12 @@ void add_missing(const JobSnapshot& job, Instant now, std::vector<Wait>& waits) 
     const BlockSnapshot* block = oldest(
         job, now, [i](const BlockSnapshot& each) { return trio_ml::contains(each.missing, i); });
     if (block != nullptr) {
-      Wait wait = wait_for(job, source);
+      Wait wait = wait_for(job, i);
       wait.block = block->block_id;
       wait.since = now - block->referenced_at;
       waits.push_back(std::move(wait));
     } else if (job.session != 0 && !source.waited_for) {
-      Wait wait = wait_for(job, source);
+      Wait wait = wait_for(job, i);
       wait.advice += source.ranks.size() == 1 ? "; the job continues without this rank"
                                               : "; the job continues without these ranks";
       waits.push_back(std::move(wait));

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "apps/trio_ml/config.h"
+#include "io/local/client_address.h"
 #include "server/control/who.h"
 
 namespace tributary::server {
@@ -38,12 +40,22 @@ Line line_of(EventKind kind) {
       return {LogLevel::kWarn, "straggler_permanent"};
     case EventKind::kReturned:
       return {LogLevel::kInfo, "straggler_returned"};
+    case EventKind::kSilenceWaited:
+    case EventKind::kSilenceExcluded:
+    case EventKind::kSilenceEnded:
+      return {LogLevel::kWarn, "rank_silent"};
+    case EventKind::kHeardAgain:
+      return {LogLevel::kInfo, "rank_heard"};
     case EventKind::kUpstreamJoined:
       return {LogLevel::kInfo, "upstream_joined"};
     case EventKind::kUpstreamRefused:
       return {LogLevel::kWarn, "upstream_refused"};
     case EventKind::kUpstreamLost:
       return {LogLevel::kWarn, "upstream_lost"};
+    case EventKind::kUpstreamSilent:
+      return {LogLevel::kWarn, "upstream_silent"};
+    case EventKind::kUpstreamHeard:
+      return {LogLevel::kInfo, "upstream_heard"};
   }
   return {LogLevel::kError, "unknown"};
 }
@@ -62,6 +74,13 @@ const char* end_of(Reason reason) {
   }
 }
 
+/// Returns the effect of a rank's silence, as the job's key `silence` names it.
+const char* outcome_of(EventKind kind) {
+  if (kind == EventKind::kSilenceWaited) return to_string(trio_ml::Silence::kWait);
+  if (kind == EventKind::kSilenceExcluded) return to_string(trio_ml::Silence::kExclude);
+  return to_string(trio_ml::Silence::kEnd);
+}
+
 void add_value(const Event& event, LogFields& fields) {
   switch (event.kind) {
     case EventKind::kSessionStarted:
@@ -69,6 +88,15 @@ void add_value(const Event& event, LogFields& fields) {
       break;
     case EventKind::kSessionEnded:
       fields["reason"] = end_of(event.reason);
+      break;
+    case EventKind::kUpstreamSilent:
+      fields["silent_ms"] = event.value;
+      break;
+    case EventKind::kSilenceWaited:
+    case EventKind::kSilenceExcluded:
+    case EventKind::kSilenceEnded:
+      fields["silent_ms"] = event.value;
+      fields["outcome"] = outcome_of(event.kind);
       break;
     case EventKind::kStraggler:
       fields["block"] = event.value;
@@ -117,8 +145,12 @@ void EventReporter::report(const Event& event) {
   const Line line = line_of(event.kind);
   LogFields fields = fields_of(event.job_id, numbers_in(event.ranks));
   add_value(event, fields);
-  if (event.address.is_set()) fields["address"] = event.address.to_string();
+  if (event.address.is_set()) fields["address"] = io::sender_text(event.address);
   log_.write_at(event.at, line.level, line.name, fields);
+}
+
+void EventReporter::report_drained(uint32_t job) {
+  log_.write(LogLevel::kInfo, "job_removed", {{"job", job}, {"drained", true}});
 }
 
 void EventReporter::report_lost(uint64_t events_lost) {
@@ -139,24 +171,6 @@ void EventReporter::compare_counts(const char* event, const Counts& counts, Coun
   before = counts;
 }
 
-void EventReporter::compare_sources(const Snapshot& snapshot) {
-  std::set<Source> silent;
-  for (const JobSnapshot& job : snapshot.jobs) {
-    for (const SourceSnapshot& source : job.sources) {
-      const Source key{job.config.id, source.ranks};
-      if (source.state == SourceState::kSilent) silent.insert(key);
-      const bool was_silent = silent_.contains(key);
-      if (was_silent == silent.contains(key)) continue;
-      if (was_silent && source.state != SourceState::kMember) continue;
-      LogFields fields = fields_of(job.config.id, source.ranks);
-      if (source.address.is_set()) fields["address"] = source.address.to_string();
-      log_.write(was_silent ? LogLevel::kInfo : LogLevel::kWarn,
-                 was_silent ? "rank_heard" : "rank_silent", fields);
-    }
-  }
-  silent_ = std::move(silent);
-}
-
 void EventReporter::compare_waits(const Snapshot& snapshot) {
   std::map<Source, Instant> waits;
   for (const control::Wait& wait : control::find_waits(snapshot)) {
@@ -168,7 +182,7 @@ void EventReporter::compare_waits(const Snapshot& snapshot) {
     if (waited < kWaitLogged || !waits_logged_.insert(key).second) continue;
     LogFields fields = fields_of(wait.job, wait.missing);
     if (wait.block) fields["block"] = *wait.block;
-    fields["waited_ms"] = in_nanoseconds(waited) / 1'000'000;
+    fields["waited_ms"] = in_milliseconds(waited);
     if (!wait.address.empty()) fields["address"] = wait.address;
     fields["advice"] = wait.advice;
     log_.write(LogLevel::kWarn, "rank_waited_for", fields);
@@ -186,19 +200,16 @@ void EventReporter::compare_waits(const Snapshot& snapshot) {
 
 void EventReporter::compare(const Snapshot& snapshot) {
   Counts refused;
-  for (uint32_t i = static_cast<uint32_t>(Outcome::kNotIp); i < trio_ml::kOutcomeCount; i++) {
+  for (uint32_t i = 0; i < trio_ml::kOutcomeCount; i++) {
     const auto outcome = static_cast<Outcome>(i);
-    refused[to_string(outcome)] = snapshot.packets(outcome);
+    if (is_refusal(outcome)) refused[to_string(outcome)] = snapshot.packets(outcome);
   }
   compare_counts("packets_refused", refused, refused_);
   Counts dropped;
-  for (const auto& core : snapshot.cores) dropped["handover_full"] += core.counters.handover_full;
-  for (const auto& port : snapshot.ports) {
-    dropped["rx_truncated"] += port.rx_truncated;
-    dropped["tx_refused"] += port.tx_refused;
-  }
-  for (const auto& by_kernel : snapshot.rx_dropped) {
-    dropped["rx_dropped"] += by_kernel.value_or(0);
+  for (uint32_t core = 0; core < snapshot.core_count(); core++) {
+    for (const Drop& drop : snapshot.drops_at(core)) {
+      dropped[drop.reason] += drop.packets.value_or(0);
+    }
   }
   compare_counts("packets_dropped", dropped, dropped_);
   const uint64_t resets = snapshot.packets(Outcome::kResetSent);
@@ -206,7 +217,6 @@ void EventReporter::compare(const Snapshot& snapshot) {
     log_.write(LogLevel::kInfo, "session_unknown", {{"packets", resets - resets_}});
   }
   resets_ = resets;
-  compare_sources(snapshot);
   compare_waits(snapshot);
   has_snapshot_ = true;
 }

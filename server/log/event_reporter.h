@@ -3,7 +3,7 @@
 /// Turns events of the cores, and changes between two snapshots, into lines of the log.
 ///
 /// Model:   Events name the state changes that a core decides. A comparison of snapshots finds the
-///          rest: ranks that fall silent or keep others waiting, and packets refused or dropped.
+///          rest: ranks that keep others waiting, and packets refused or dropped.
 /// Threads: One.
 /// Tests:   tests/server/log/event_reporter_test.cc
 #pragma once
@@ -34,6 +34,8 @@ class EventReporter {
   void report(const trio_ml::Event& event);
   /// Writes what has changed since the previous call; nothing at the first.
   void compare(const Snapshot& snapshot);
+  /// Writes that a drained job has gone.
+  void report_drained(uint32_t job);
   /// Writes the number of events lost since the previous call, if any.
   void report_lost(uint64_t events_lost);
 
@@ -43,14 +45,12 @@ class EventReporter {
   using Source = std::pair<uint32_t, std::vector<uint32_t>>;
 
   void compare_counts(const char* event, const Counts& counts, Counts& before);
-  void compare_sources(const Snapshot& snapshot);
   void compare_waits(const Snapshot& snapshot);
 
   Log& log_;
   bool has_snapshot_ = false;
   Counts refused_;
   Counts dropped_;
-  std::set<Source> silent_;
   std::map<Source, Instant> waits_;  ///< When the wait was first seen.
   std::set<Source> waits_logged_;
   uint64_t resets_ = 0;

@@ -47,15 +47,6 @@ std::string text_of(const nlohmann::ordered_json& value) {
   return is_plain ? text : dump(value);
 }
 
-std::string text_line(const nlohmann::ordered_json& line) {
-  std::string text =
-      fmt::format("{} {}", line.at("time").get<std::string>(), line.at("level").get<std::string>());
-  for (const auto& [name, value] : line.items()) {
-    if (name != "time" && name != "level") text += fmt::format(" {}={}", name, text_of(value));
-  }
-  return text;
-}
-
 /// Writes a line if the file takes it at once. @return whether it did.
 bool write_line(int file, std::string line) {
   line.resize(std::min(line.size(), kLineBytesMax - 1));
@@ -81,9 +72,13 @@ std::string key_of(std::string_view event, const LogFields& fields) {
 
 }  // namespace
 
-const char* to_string(LogLevel level) {
-  constexpr std::array<const char*, 4> kNames{"error", "warn", "info", "debug"};
-  return kNames[static_cast<uint32_t>(level)];
+std::string log_text(const nlohmann::ordered_json& line) {
+  const std::string none;
+  std::string text = fmt::format("{} {}", line.value("time", none), line.value("level", none));
+  for (const auto& [name, value] : line.items()) {
+    if (name != "time" && name != "level") text += fmt::format(" {}={}", name, text_of(value));
+  }
+  return text;
 }
 
 void Log::write(LogLevel level, std::string_view event, const LogFields& fields) {
@@ -113,7 +108,7 @@ void Log::put(Instant at, LogLevel level, std::string_view event, const LogField
       {"time", utc_text(at, config_.clock())}, {"level", to_string(level)}, {"event", event}};
   if (fields.is_object()) line.update(fields);
   const bool is_json = config_.format == LogFormat::kJson;
-  if (write_line(config_.file, is_json ? dump(line) : text_line(line))) {
+  if (write_line(config_.file, is_json ? dump(line) : log_text(line))) {
     lines_++;
   } else {
     lines_lost_++;

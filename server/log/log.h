@@ -13,6 +13,7 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -24,18 +25,21 @@
 #include "base/clock.h"
 #include "base/time.h"
 #include "server/log/log_limit.h"
+#include "server/log_control.h"
 
 namespace tributary::server {
 
 enum class LogFormat : uint8_t { kText, kJson };
-enum class LogLevel : uint8_t { kError, kWarn, kInfo, kDebug };
-[[nodiscard]] const char* to_string(LogLevel level);
 
 /// Lines that GET /v1/log returns.
 inline constexpr uint32_t kLogLinesKept = 1000;
 
 /// The fields of a line after its event, in order. Values are numbers or texts.
 using LogFields = nlohmann::ordered_json;
+
+/// Returns a line's text from its JSON, as Log writes both.
+/// @throws nlohmann::json::type_error if `time` or `level` is not a text.
+[[nodiscard]] std::string log_text(const nlohmann::ordered_json& line);
 
 struct LogConfig {
   LogFormat format = LogFormat::kText;
@@ -46,12 +50,15 @@ struct LogConfig {
 
 class Log {
  public:
-  explicit Log(LogConfig config) : config_(std::move(config)) {}
+  explicit Log(LogConfig config) : config_(std::move(config)), level_(config_.level) {}
   Log(const Log&) = delete;
   Log& operator=(const Log&) = delete;
 
   /// Tells whether lines of this level are written.
-  [[nodiscard]] bool takes(LogLevel level) const { return level <= config_.level; }
+  [[nodiscard]] bool takes(LogLevel level) const { return level <= this->level(); }
+  /// Returns the least important level that is written: LogConfig::level, until set_level().
+  [[nodiscard]] LogLevel level() const { return level_.load(std::memory_order_relaxed); }
+  void set_level(LogLevel level) { level_.store(level, std::memory_order_relaxed); }
 
   /// Writes a line.
   /// @param event  A name to search for, as in docs/operations.md.
@@ -75,6 +82,7 @@ class Log {
   void put(Instant at, LogLevel level, std::string_view event, const LogFields& fields);
 
   const LogConfig config_;
+  std::atomic<LogLevel> level_;
   mutable std::mutex mutex_;
   LogLimit limit_;
   std::deque<nlohmann::ordered_json> recent_;

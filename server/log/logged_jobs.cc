@@ -29,9 +29,13 @@ JobResult LoggedJobs::drain_job(uint32_t id) {
 }
 
 JobResult LoggedJobs::set_timeout(uint32_t id, Duration timeout) {
-  return logged("job_timeout_changed",
-                {{"job", id}, {"timeout_ms", in_nanoseconds(timeout) / 1'000'000}},
+  return logged("job_timeout_changed", {{"job", id}, {"timeout_ms", in_milliseconds(timeout)}},
                 jobs_.set_timeout(id, timeout));
+}
+
+JobResult LoggedJobs::set_silence(uint32_t id, trio_ml::Silence silence) {
+  return logged("job_silence_changed", {{"job", id}, {"silence", trio_ml::to_string(silence)}},
+                jobs_.set_silence(id, silence));
 }
 
 JobResult LoggedJobs::evict_source(uint32_t id, uint32_t source) {

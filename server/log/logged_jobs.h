@@ -21,6 +21,7 @@ class LoggedJobs final : public JobControl {
   JobResult remove_job(uint32_t id, bool force) override;
   JobResult drain_job(uint32_t id) override;
   JobResult set_timeout(uint32_t id, Duration timeout) override;
+  JobResult set_silence(uint32_t id, trio_ml::Silence silence) override;
   JobResult evict_source(uint32_t id, uint32_t source) override;
 
  private:

@@ -20,6 +20,7 @@ void ServerLog::stop() {
 
 void ServerLog::drain() {
   appliance_.take_events([this](const trio_ml::Event& event) { reporter_.report(event); });
+  for (const uint8_t job : appliance_.take_drained()) reporter_.report_drained(job);
   reporter_.report_lost(appliance_.events_lost());
   log_.end_windows();
 }
@@ -40,8 +41,21 @@ void ServerLog::run(const std::stop_token& stop) {
 
 nlohmann::ordered_json ServerLog::recent() const {
   nlohmann::ordered_json answer = stats();
+  answer["level"] = to_string(log_.level());
   answer["rows"] = log_.recent();
   return answer;
+}
+
+void ServerLog::set_level(LogLevel level) {
+  const LogLevel before = log_.level();
+  const auto note = [&] {
+    log_.write(LogLevel::kInfo, "log_level_changed",
+               {{"to", to_string(level)}, {"from", to_string(before)}});
+  };
+  // The line appears if the old level or the new one takes it.
+  if (level < before) note();
+  log_.set_level(level);
+  if (level > before) note();
 }
 
 nlohmann::ordered_json ServerLog::stats() const {

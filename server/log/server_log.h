@@ -24,20 +24,20 @@ namespace tributary::server {
 inline constexpr std::chrono::milliseconds kDrainEvery{100};
 inline constexpr std::chrono::milliseconds kCompareEvery{1000};
 
-class ServerLog {
+class ServerLog final : public LogControl {
  public:
   /// @param appliance Must outlive this object.
   ServerLog(LogConfig config, Appliance& appliance);
-  ~ServerLog() { stop(); }
-  ServerLog(const ServerLog&) = delete;
-  ServerLog& operator=(const ServerLog&) = delete;
+  ~ServerLog() override { stop(); }
 
   /// Writes the last events and ends the thread. Call it after Appliance::stop(). Idempotent.
   void stop();
 
   [[nodiscard]] Log& log() { return log_; }
-  /// Returns `rows`, the last lines of the log, beside stats().
-  [[nodiscard]] nlohmann::ordered_json recent() const;
+  /// Returns `rows`, the last lines of the log, and `level`, beside stats().
+  [[nodiscard]] nlohmann::ordered_json recent() const override;
+  /// Changes the level and logs the change, if the old level or the new one takes info lines.
+  void set_level(LogLevel level) override;
   /// Returns the counters of the log, and `events_lost`.
   [[nodiscard]] nlohmann::ordered_json stats() const;
 

@@ -12,6 +12,7 @@
 #include <memory>
 #include <string>
 
+#include "base/errno_text.h"
 #include "io/file_descriptor.h"
 #include "io/udp/socket_address.h"
 
@@ -21,8 +22,7 @@ namespace {
 /// Returns the address from which this machine would send to `worker`. Sends nothing.
 Result<in_addr> source_towards(const Endpoint& worker) {
   const auto refuse = [&worker] {
-    return failure(
-        fmt::format("no route to worker {}: {}", worker.to_string(), std::strerror(errno)));
+    return failure(fmt::format("no route to worker {}: {}", worker.to_string(), errno_text(errno)));
   };
   const io::FileDescriptor probe(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   if (!probe.is_open()) return refuse();

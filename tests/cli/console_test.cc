@@ -32,6 +32,12 @@ std::pair<int, std::string> end(std::FILE* output, int exit_code) {
   return {code, message};
 }
 
+TEST(Console, TextGoesToStandardErrorWhileAResultHasStandardOutput) {
+  EXPECT_EQ(text_output(), stdout);
+  reserve_standard_output();
+  EXPECT_EQ(text_output(), stderr);
+}
+
 TEST(Console, GoodOutputKeepsTheExitCode) {
   const Stream output = open("/dev/null");
   print_to(output.get(), "{} lines\n", 3);

@@ -29,12 +29,28 @@ Ran run(const std::vector<std::string>& args) {
 
 /// Returns the error line of a refused command line.
 std::string refusal(std::vector<std::string> args) {
-  args.insert(args.end(), {"--out", "/nonexistent/never.pcap"});
+  args.insert(args.end(), {"--out", "/dev/null"});
   const Ran refused = run(args);
   EXPECT_EQ(refused.exit, kExitUsage);
   EXPECT_EQ(refused.out, "");
   EXPECT_EQ(std::count(refused.err.begin(), refused.err.end(), '\n'), 1) << refused.err;
   return refused.err;
+}
+
+TEST(TrafficCommand, WarnsOfAFloodThatBeginsAfterTheLastPacket) {
+  const testing::ScratchDirectory folder;
+  const std::string path = folder.path() / "t.pcap";
+  // 100 packets at 1000 a second end after 0.1 s.
+  const std::vector<std::string> args{"--packets", "100", "--rate", "1000",
+                                      "--flood",   "syn", "--out",  path};
+  const Ran late = run(args);
+  EXPECT_EQ(late.exit, 0);
+  EXPECT_THAT(late.err, HasSubstr("no packet of the flood: it begins at 1 s"));
+  EXPECT_THAT(late.err, HasSubstr("an earlier --flood-start"));
+
+  std::vector<std::string> early = args;
+  early.insert(early.end(), {"--flood-start", "0.01"});
+  EXPECT_EQ(run(early).err, "");
 }
 
 TEST(TrafficCommand, WritesTheGeneratorsPackets) {
@@ -165,8 +181,8 @@ TEST(TrafficCommand, NeedsAWritableFile) {
   EXPECT_EQ(missing.exit, kExitUsage);
   EXPECT_THAT(missing.err, HasSubstr("--out is missing"));
   const Ran unwritable = run({"--packets", "1", "--out", "/nonexistent/t.pcap"});
-  EXPECT_EQ(unwritable.exit, 1);
-  EXPECT_THAT(unwritable.err, HasSubstr("/nonexistent/t.pcap: No such file or directory"));
+  EXPECT_EQ(unwritable.exit, kExitUsage);
+  EXPECT_THAT(unwritable.err, HasSubstr("--out /nonexistent/t.pcap: cannot be written"));
 }
 
 }  // namespace

@@ -215,7 +215,7 @@ class StepMachine {
   std::map<std::string, uint64_t> instructions_;
   uint64_t instructions_total_ = 0;
   mutable microcode::AccessMeter meter_;
-  std::array<uint64_t, static_cast<size_t>(microcode::XtxnKind::kTailRead) + 1> xtxns_{};
+  std::array<uint64_t, microcode::kXtxnKindCount> xtxns_{};
   uint32_t call_depth_max_ = 0;
   uint32_t threads_active_max_ = 0;
 };

@@ -54,7 +54,7 @@ TEST(StepMachine, InterleavesThreads) {
   EXPECT_LT(torn, 100U);  // Every order except strictly one after another loses some.
   EXPECT_EQ(m.instructions("step"), 100U);
   EXPECT_EQ(m.instructions("unknown"), 0U);
-  EXPECT_EQ(m.xtxns(XtxnKind::kFetchAndOp), 100U);
+  EXPECT_EQ(m.xtxns(XtxnKind::kFetchAndAdd), 100U);
   EXPECT_EQ(m.xtxns(XtxnKind::kRead), 100U);
   EXPECT_EQ(m.xtxns(XtxnKind::kWrite), 100U);
   EXPECT_EQ(m.threads_active_max(), 200U);

@@ -164,7 +164,7 @@ TEST(CommunicatorUrl, RefusalsNameKeyValueAndAllowedValues) {
       StartsWith(
           "unknown key 'colour'; allowed are rank, world, deadline_ms, server_wait_ms, "
           "gradients, window, threads, priorities, format, wire, scale, source, local, auth, "
-          "secret_file, asynchronous and loss"));
+          "secret_file, asynchronous, record and loss"));
   EXPECT_THAT(query("colour=red"), HasSubstr("(in 'tributary://box/job/1?rank=0&world=4&colour"));
   EXPECT_THAT(query("rank=1"), StartsWith("key 'rank' is given twice"));
   EXPECT_THAT(query("wire=8"), StartsWith("wire='8' is not allowed; allowed is auto, 16 or 32"));

@@ -89,7 +89,7 @@ TEST_P(LossBehindStraggler, ExcludesNoHealthyRank) {
           "retransmitted {}, {} ms\n",
           in_nanoseconds(at.delay) / 1000, loss, seed, counts.degraded_by_loss_alone,
           static_cast<double>(counts.probes) / kHealthy / kBlocks, counts.retransmitted,
-          in_nanoseconds(counts.took) / 1'000'000);
+          in_milliseconds(counts.took));
       EXPECT_EQ(counts.degraded_by_loss_alone, 0U) << "loss " << loss << ", seed " << seed;
     }
   }

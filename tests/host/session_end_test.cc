@@ -130,6 +130,23 @@ TEST_F(SessionEndTest, TheLowestPositionInFlightIsKept) {
   EXPECT_THAT(reason->text, HasSubstr("rank 3 has not contributed"));
 }
 
+TEST_F(SessionEndTest, ASilentUpperAggregatorIsNamedAtTheDeadline) {
+  Message silent = notice(Reason::kUpstreamSilent);
+  silent.body.group = Endpoint::ipv4(0x0a000009, 12000);
+  silent.body.timeout_us = 500'000;
+  end.note_upper_silent(silent.body, at_ms(800));
+  EXPECT_FALSE(end.check_deadline({3, at_ms(0)}, at_ms(900), terms, at_ms(999)).has_value());
+  const auto reason = end.check_deadline({3, at_ms(0)}, at_ms(900), terms, at_ms(1000));
+  ASSERT_TRUE(reason.has_value());
+  EXPECT_EQ(reason->status, Status::kAggregatorGone);
+  EXPECT_THAT(reason->text, HasSubstr("upper aggregator 10.0.0.9:12000 (above 10.0.0.1:12000) has "
+                                      "not answered for 0.7 s"));
+  // The notices have ended: it answers once more.
+  const auto later = end.check_deadline({3, at_ms(0)}, at_ms(2900), terms, at_ms(2801));
+  ASSERT_TRUE(later.has_value());
+  EXPECT_EQ(later->status, Status::kPeerMissing);
+}
+
 TEST_F(SessionEndTest, WithoutAHaveNoRankIsNamed) {
   end.note_have(5, /*base=*/3, {}, false);  // Concerns another position.
   const auto reason = end.check_deadline({3, at_ms(0)}, at_ms(900), terms, at_ms(1000));

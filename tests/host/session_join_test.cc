@@ -244,6 +244,30 @@ TEST(SessionJoin, TheLastPendingExplainsTheDeadline) {
   EXPECT_EQ(peers.text, "rank 2, 3 has not joined job 7 within 1.0 s");
 }
 
+TEST(SessionJoin, TheLastPendingNamesTheLevelOfATree) {
+  const CommunicatorConfig config = small_config();
+  SessionJoin join(config, at_ms(0));
+  ControlBody body{.reason = Reason::kWaitingForUpstream, .sources = 4, .mask = {0b1111}};
+  static_cast<void>(join.on_reply(reply(MessageType::kPending, body), at_ms(10)));
+  // An older aggregator does not name its upper one.
+  EXPECT_EQ(join.check_deadline(at_ms(1000))->text,
+            "rank behind another aggregator has not joined job 7 within 1.0 s");
+  body.group = Endpoint::ipv4(0x0a000009, 12000);
+  static_cast<void>(join.on_reply(reply(MessageType::kPending, body), at_ms(20)));
+  EXPECT_EQ(
+      join.check_deadline(at_ms(1000))->text,
+      "upper aggregator 10.0.0.9:12000 (above 10.0.0.1:12000) waits for its other aggregators "
+      "to join job 7 (waited 1.0 s): run tributary who there");
+  body.reason = Reason::kUpstreamSilent;
+  body.timeout_us = 900'000;
+  static_cast<void>(join.on_reply(reply(MessageType::kPending, body), at_ms(30)));
+  const auto end = join.check_deadline(at_ms(1000));
+  EXPECT_EQ(end->status, Status::kAggregatorGone);
+  EXPECT_EQ(end->text,
+            "upper aggregator 10.0.0.9:12000 (above 10.0.0.1:12000) has not answered for 0.9 s: "
+            "start it, or check upstream= of job 7 and the network between them");
+}
+
 TEST(SessionJoin, SaysAfterASecondAndEveryTenWhatItWaitsFor) {
   CommunicatorConfig config = small_config();
   config.deadline = seconds(60);

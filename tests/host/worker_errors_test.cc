@@ -100,6 +100,44 @@ TEST(WorkerErrors, SessionsThatEnd) {
             "rank 2 has left job 7 while block 9 waits for it");
 }
 
+TEST(WorkerErrors, AggregatorsOfATreeAreNamedByTheirLevel) {
+  const CommunicatorConfig config = small_config();
+  const Endpoint upper = Endpoint::ipv4(0x0a000009, 12000);
+  EXPECT_EQ(upper_aggregator_silent(config, upper, milliseconds(3200)).text,
+            "upper aggregator 10.0.0.9:12000 (above 10.0.0.1:12000) has not answered for 3.2 s: "
+            "start it, or check upstream= of job 7 and the network between them");
+  EXPECT_EQ(upper_aggregator_silent(config, upper, seconds(1)).status, Status::kAggregatorGone);
+  EXPECT_EQ(
+      others_not_joined(config, upper, seconds(60)).text,
+      "upper aggregator 10.0.0.9:12000 (above 10.0.0.1:12000) waits for its other aggregators "
+      "to join job 7 (waited 60.0 s): run tributary who there");
+  EXPECT_EQ(
+      session_lost(config.server, upper).text,
+      "upper aggregator 10.0.0.9:12000 (above 10.0.0.1:12000) was restarted or has ended this "
+      "session");
+  EXPECT_EQ(aggregator_stopped(config.server, upper).text,
+            "upper aggregator 10.0.0.9:12000 (above 10.0.0.1:12000) was stopped");
+  EXPECT_EQ(job_removed(config, upper).text,
+            "job 7 was removed from upper aggregator 10.0.0.9:12000 (above 10.0.0.1:12000) by its "
+            "operator");
+  EXPECT_EQ(evicted(config, upper).text,
+            "aggregator 10.0.0.1:12000 was removed from job 7 by the operator of upper aggregator "
+            "10.0.0.9:12000");
+  EXPECT_EQ(peer_silent("rank 3, 4", upper, milliseconds(3500), 9).text,
+            "lower aggregator 10.0.0.9:12000 (rank 3, 4) has sent nothing to the upper one for 3.5 "
+            "s (block 9 waits)");
+  EXPECT_EQ(peer_silent("rank 3", {}, milliseconds(3500), 9).text,
+            "rank 3 has sent nothing to the aggregator for 3.5 s (block 9 waits)");
+  EXPECT_EQ(refused(config, 352, {.reason = wire::Reason::kUnknownJob, .group = upper}).text,
+            "aggregator 10.0.0.9:12000 has no job 7; 10.0.0.9:12000 is the upper aggregator of "
+            "10.0.0.1:12000");
+  EXPECT_EQ(
+      refused(config, 352, {.reason = wire::Reason::kSourceOutsideJob, .value = 2, .group = upper})
+          .text,
+      "upstream_source is outside job 7 at 10.0.0.9:12000: its sources are 0 to 1; 10.0.0.9:12000 "
+      "is the upper aggregator of 10.0.0.1:12000");
+}
+
 TEST(WorkerErrors, AMismatchNamesBothTensors) {
   const TensorTerms given{.format = ElementFormat::kFixedScale,
                           .tensor_elements = 10,

@@ -30,7 +30,7 @@ std::vector<int64_t> sending_times_ms(ProtocolBed& bed, int64_t until_ms) {
   while (bed.protocol.next_deadline() <= Instant(milliseconds(until_ms))) {
     bed.pass(bed.protocol.next_deadline() - bed.now);
     if (bed.take_sent().empty()) continue;
-    times.push_back(in_nanoseconds(bed.now.since_start()) / 1'000'000);
+    times.push_back(in_milliseconds(bed.now.since_start()));
   }
   return times;
 }
@@ -346,8 +346,7 @@ TEST_F(Repair, ProbesBackOffOnceWhileTheAggregatorAnswers) {
   while (bed.now < Instant(milliseconds(220))) {
     bed.pass(milliseconds(1));
     bed.notice(Reason::kSourcePermanent, 0);  // Any message counts as a sign of life.
-    if (!bed.take_sent().empty())
-      times.push_back(in_nanoseconds(bed.now.since_start()) / 1'000'000);
+    if (!bed.take_sent().empty()) times.push_back(in_milliseconds(bed.now.since_start()));
   }
   // Every 40 ms, twice the time-out. After silence it would be 80 and 100.
   EXPECT_THAT(times, ElementsAre(20, 60, 100, 140, 180, 220));
@@ -370,8 +369,7 @@ TEST_F(Repair, HeldBlockBehindLaterResultsBacksOffOnce) {
   while (bed.now < Instant(milliseconds(75))) {
     bed.pass(milliseconds(1));
     bed.notice(Reason::kSourcePermanent, 0);
-    if (!bed.take_sent().empty())
-      times.push_back(in_nanoseconds(bed.now.since_start()) / 1'000'000);
+    if (!bed.take_sent().empty()) times.push_back(in_milliseconds(bed.now.since_start()));
   }
   // 2 x 6 ms, doubled because the block counts as probed: every 24 ms from time 0.
   EXPECT_THAT(times, ElementsAre(24, 48, 72));
@@ -385,8 +383,7 @@ TEST_F(Repair, HeldBlockWithoutLaterResultsBacksOffFully) {
   while (bed.now < Instant(milliseconds(400))) {
     bed.pass(milliseconds(1));
     bed.notice(Reason::kSourcePermanent, 0);
-    if (!bed.take_sent().empty())
-      times.push_back(in_nanoseconds(bed.now.since_start()) / 1'000'000);
+    if (!bed.take_sent().empty()) times.push_back(in_milliseconds(bed.now.since_start()));
   }
   // 2 x 20 x 2, then the longest time-out. One block at a time, so the other is probed 20 ms later.
   EXPECT_THAT(times, ElementsAre(80, 101, 180, 201, 280, 301, 380));

@@ -97,7 +97,7 @@ racks = [1]
               HasSubstr("straggler.pattern=pause+slow is refused: unknown name 'slow'"));
   EXPECT_THAT(refusal("straggler.pattern = 'pause+'\n"), HasSubstr("unknown name ''"));
   EXPECT_THAT(refusal("straggler.workers = '1,x'\n"),
-              HasSubstr("straggler.workers=1,x is no list of numbers; allowed: 0 to 255"));
+              HasSubstr("straggler.workers=1,x is no list of numbers; allowed: 0 to 1023"));
 }
 
 TEST(ScenarioFile, LaterKeysOverrideEarlierOnes) {
@@ -137,21 +137,21 @@ TEST(ScenarioFile, EveryKeyHasAUniqueNameAndHelp) {
     EXPECT_EQ(find_scenario_key(key.spec.name), &key);
   }
   EXPECT_EQ(find_scenario_key("none"), nullptr);
-  EXPECT_THAT(scenario_help(), HasSubstr("workers: workers; the format names 256 sources (a whole "
-                                         "number from 1 to 256; default 6)\n"));
+  EXPECT_THAT(scenario_help(), HasSubstr("workers: workers; more than 256 need a tree or a ring "
+                                         "(a whole number from 1 to 1024; default 6)\n"));
 }
 
 TEST(ScenarioFile, RefusalsNameFileLineKeyAndAllowedValues) {
   EXPECT_THAT(refusal("\nworker = 4\n"),
               HasSubstr("s.toml:2: unknown key 'worker' (did you mean 'workers'?); allowed: "));
-  EXPECT_EQ(refusal("workers = 257\n"),
-            "s.toml:1: workers=257 is out of range; allowed: a whole number from 1 to 256");
+  EXPECT_EQ(refusal("workers = 1025\n"),
+            "s.toml:1: workers=1025 is out of range; allowed: a whole number from 1 to 1024");
   EXPECT_EQ(refusal("[link]\nrate_gbps = 0\n"),
             "s.toml:2: link.rate_gbps=0 is out of range; allowed: a number from 0.001 to 100000");
   EXPECT_EQ(refusal("workers = \"4\"\n"),
-            "s.toml:1: workers=4 is text; allowed: a whole number from 1 to 256");
+            "s.toml:1: workers=4 is text; allowed: a whole number from 1 to 1024");
   EXPECT_EQ(refusal("workers = [1, 2]\n"),
-            "s.toml:1: workers=1,2 is not a whole number; allowed: a whole number from 1 to 256");
+            "s.toml:1: workers=1,2 is not a whole number; allowed: a whole number from 1 to 1024");
   EXPECT_EQ(refusal("straggler.probability = 1.5\n"),
             "s.toml:1: straggler.probability=1.5 is out of range; allowed: a number from 0 to 1");
   EXPECT_EQ(refusal("topology = \"sta\"\n"),

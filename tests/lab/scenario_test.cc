@@ -32,7 +32,7 @@ TEST(Scenario, RefusesWithKeyAndValue) {
   const std::vector<Refused> refusals{
       {[](Scenario& s) { s.backend = Backend{200}; }, "backend=? is not allowed; allowed: trio-ml"},
       {[](Scenario& s) { s.workers = 0; },
-       "workers=0 is not allowed; allowed: a whole number from 1 to 256"},
+       "workers=0 is not allowed; allowed: a whole number from 1 to 1024"},
       {[](Scenario& s) { s.workers = 257; }, "workers=257"},
       {[](Scenario& s) { s.iterations = 0; }, "iterations=0"},
       {[](Scenario& s) { s.gradients = 4096; }, "gradients=4096"},

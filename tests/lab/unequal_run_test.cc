@@ -48,6 +48,33 @@ TEST(UnequalRun, TraceDelaysTheWaitingWorkers) {
             std::string::npos);
 }
 
+TEST(UnequalRun, SlowUplinkSetsThePaceOfItsRackAndTheOthersWait) {
+  Scenario scenario = four_workers(Backend::kTrioMlWait);
+  scenario.topology = Topology::kTwoLevel;
+  scenario.model.forward = Duration();
+  scenario.model.backward = Duration();
+  scenario.model.bucket_bytes = {4096 * 1024};
+  scenario.window = 1024;
+  scenario.iterations = 2;
+  scenario.slow_uplinks = {.racks = {1}, .rate_bits_per_s = 20'000'000'000};
+  const RunResult result = run_well(scenario);
+  // A leaf sends one sum of each block up, with the mask of its ranks: (4096 + 64 + 66) x 8 / 20 =
+  // 1690.4 ns.
+  const double least_s = in_seconds(picoseconds(1'690'400)) * 1024;
+  EXPECT_GE(in_seconds(result.mean_iteration), least_s);
+  EXPECT_LE(in_seconds(result.mean_iteration), least_s * 1.6);
+
+  scenario.slow_uplinks.racks = {2};
+  EXPECT_EQ(run_scenario(scenario).error().text,
+            "fabric.slow_racks=2 is not allowed; allowed: 0 to 1");
+  scenario.slow_uplinks = {.racks = {0}, .rate_bits_per_s = 500'000'000'000};
+  EXPECT_EQ(run_scenario(scenario).error().text,
+            "fabric.slow_rate_gbps=500 is not allowed; allowed: up to fabric.rate_gbps=400");
+  scenario.topology = Topology::kStar;
+  EXPECT_NE(run_scenario(scenario).error().text.find("fabric.slow_racks=0 is not allowed"),
+            std::string::npos);
+}
+
 TEST(UnequalRun, SlowLinkSetsThePace) {
   Scenario scenario = four_workers(Backend::kWaitingSwitch);
   scenario.model.forward = Duration();

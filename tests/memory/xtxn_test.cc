@@ -43,7 +43,11 @@ TEST(Xtxn, RepliesWithTheWordBeforeTheOperation) {
   EXPECT_EQ(words.replies,
             (std::array<uint64_t, 7>{0xff00, 0xf000, 0xf00f, 0x0ff0, 0x0f00, 0x0f01, 0x12cd}));
   EXPECT_EQ(words.word, 0x12cdU);
-  EXPECT_EQ(m.xtxns(XtxnKind::kFetchAndOp), 6U);
+  for (const XtxnKind kind :
+       {XtxnKind::kFetchAndAnd, XtxnKind::kFetchAndOr, XtxnKind::kFetchAndXor,
+        XtxnKind::kFetchAndClear, XtxnKind::kFetchAndAdd, XtxnKind::kFetchAndSwap}) {
+    EXPECT_EQ(m.xtxns(kind), 1U);
+  }
   EXPECT_EQ(m.xtxns(XtxnKind::kMaskedWrite), 1U);
   EXPECT_EQ(m.xtxns(XtxnKind::kRead), 1U);
 }

@@ -32,27 +32,59 @@ template <programs::PacketCode Code>
   return programs::PacketProgram<Code>::create(*values, {});
 }
 
-/// Runs all packets to their end.
+/// The times of an interleaved run. Without them time stands still, and no timer thread runs.
+struct InterleavedTimes {
+  Duration between_packets = {};  ///< From one packet's arrival to the next.
+  Duration at_end = {};           ///< After the last packet's thread has ended.
+};
+
+namespace detail {
+
+/// Moves the machine's time and starts the timer threads that are due, among the packets' threads.
+template <class App>
+void advance(StepMachine& machine, App& app, Instant to) {
+  /// Threads that packets keep while the timers' begin; those take at most the rest.
+  constexpr uint32_t kPacketThreadsMax = 128;
+  while (app.next_due() <= to) {
+    const Instant due = app.next_due();
+    while (machine.threads_active() > kPacketThreadsMax) (void)machine.step();
+    machine.set_now(due);
+    machine.start_timer([&](StepMachine& m) { app.run_timers(m, due); });
+  }
+  machine.set_now(to);
+}
+
+}  // namespace detail
+
+/// Runs all packets to their end. Timer threads run at their times, which begin anew at 0 in each
+/// call; at most 128 of them may be due at once.
 /// @param seed Chooses the order of the XTXNs. The same seed gives the same order.
 /// @return the forwarded packets, in the order in which the program forwarded them.
 template <programs::PacketCode Code>
 std::vector<Frame> run_interleaved(programs::PacketProgram<Code>& program,
-                                   std::span<const Frame> packets, uint64_t seed) {
+                                   std::span<const Frame> packets, uint64_t seed,
+                                   const InterleavedTimes& times = {}) {
   Prng prng(seed);
   StepMachine machine({.seed = prng.any_u64()});
   auto app = program.app();
+  const bool is_timed = times.between_packets > Duration() || times.at_end > Duration();
+  Instant now;
   for (const Frame& packet : packets) {
+    now = now + times.between_packets;
+    if (is_timed) detail::advance(machine, app, now);
+    while (!machine.has_free_thread()) (void)machine.step();
     machine.start(
         packet, Endpoint(), [&app](StepMachine& m) { app.process(m); },
         engine::PacketLayer::kFrame);
     // Between two packets, some of the threads get ahead.
     uint32_t steps = prng.below(6);
-    while (steps > 0 || !machine.has_free_thread()) {
-      (void)machine.step();
-      steps -= steps > 0 ? 1 : 0;
-    }
+    for (; steps > 0; steps--) (void)machine.step();
   }
   machine.run();
+  if (is_timed) {
+    detail::advance(machine, app, now + times.at_end);
+    machine.run();
+  }
   return machine.forwarded();
 }
 

@@ -2,6 +2,7 @@
 # Ranks are threads of this process: ctypes releases the GIL, and each rank has its own socket. Sums
 # worked by hand first, then refusals and failures, then a random walk against numpy.
 import random
+import time
 import unittest
 import warnings
 
@@ -27,6 +28,34 @@ class Pair(support.ServerTest):
             self.assertIsInstance(one, tributary.Communicator)
             self.addCleanup(one.close)
         return pair
+
+
+class Events(Pair):
+    def test_a_wait_names_the_rank_once(self):
+        events = []
+        pair = self.join(on_event=events.append)
+        events.clear()  # A slow machine may have waited for the join.
+        first = pair[0].all_reduce_async(numpy.ones(10, numpy.float32))
+        deadline = time.monotonic() + support.LIMIT_S
+        while not events and time.monotonic() < deadline:
+            first.wait(0.1)
+        pair[1].all_reduce(numpy.ones(10, numpy.float32))
+        first.wait()
+        self.assertEqual([event.kind for event in events], ["waiting"])
+        self.assertEqual(events[0].ranks, [1])
+        self.assertGreaterEqual(events[0].waited, 1.0)
+        self.assertIn("rank 1 has not contributed to block", events[0].text)
+
+    def test_waits_are_logged_by_default(self):
+        pair = self.join()
+        with self.assertLogs("tributary", "WARNING") as logged:
+            first = pair[0].all_reduce_async(numpy.ones(10, numpy.float32))
+            deadline = time.monotonic() + support.LIMIT_S
+            while not logged.output and time.monotonic() < deadline:
+                first.wait(0.1)
+            pair[1].all_reduce(numpy.ones(10, numpy.float32))
+            first.wait()
+        self.assertIn("WARNING:tributary:waiting: rank 1 has not contributed", logged.output[0])
 
 
 class Sums(Pair):

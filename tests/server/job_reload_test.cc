@@ -40,9 +40,15 @@ class RecordedControl final : public JobControl {
     return {};
   }
   JobResult set_timeout(uint32_t id, Duration timeout) override {
-    commands.push_back(fmt::format("set {} {}", id, in_nanoseconds(timeout) / 1'000'000));
+    commands.push_back(fmt::format("set {} {}", id, in_milliseconds(timeout)));
     if (refuses) return refusal(JobFault::kNotAllowed);
     jobs.at(id).timeout = timeout;
+    return {};
+  }
+  JobResult set_silence(uint32_t id, trio_ml::Silence silence) override {
+    commands.push_back(fmt::format("silence {} {}", id, trio_ml::to_string(silence)));
+    if (refuses) return refusal(JobFault::kNotAllowed);
+    jobs.at(id).silence = silence;
     return {};
   }
   JobResult evict_source(uint32_t, uint32_t) override { return refusal(JobFault::kNotAllowed); }

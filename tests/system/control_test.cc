@@ -3,7 +3,6 @@
 //          find the server through its socket and name the stopped rank.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <csignal>
 #include <filesystem>
@@ -11,6 +10,7 @@
 
 #include "tests/server/control/tcp_client.h"
 #include "tests/support/sanitized.h"
+#include "tests/system/control_folder.h"
 #include "tests/system/workers.h"
 
 namespace tributary::system_test {
@@ -21,13 +21,6 @@ using ::testing::HasSubstr;
 
 constexpr uint32_t kWorld = 4;
 constexpr uint32_t kStopped = 2;
-
-/// Runs a command to its end. @return its standard output, or its errors if it fails.
-std::string run(const std::vector<std::string>& words, int status = 0) {
-  Process process(words);
-  EXPECT_EQ(process.wait_for_end(), status) << process.errors();
-  return status == 0 ? process.output() : process.errors();
-}
 
 json rows() { return json::parse(run({"who", "--json"}))["rows"]; }
 
@@ -43,18 +36,7 @@ json rows_about(const json& missing) {
   }
 }
 
-/// Sockets lie in a folder of this test, so that no other server of the machine is seen.
-class Control : public ::testing::Test {
- protected:
-  Control() {
-    const auto* const test = ::testing::UnitTest::GetInstance()->current_test_info();
-    folder_ = scratch(std::string(test->name()) + "_run");
-    setenv("RUNTIME_DIRECTORY", folder_.c_str(), /*overwrite=*/1);
-  }
-  ~Control() override { unsetenv("RUNTIME_DIRECTORY"); }
-
-  std::string folder_;
-};
+class Control : public ControlFolder {};
 
 TEST_F(Control, WhoNamesAPausedRankWithinASecond) {
   Server server({"id=1,sources=4,silent_ms=60000"});
@@ -148,7 +130,9 @@ TEST_F(Control, HttpServesTheDashboardToThoseWithTheToken) {
   EXPECT_THAT(ask("GET", "/", good + "0"), HasSubstr("HTTP/1.1 401"));
   EXPECT_THAT(ask("GET", "/metrics", good),
               HasSubstr("tributary_http_requests_total{result=\"wrong_token\"} 1\n"));
-  EXPECT_FALSE(std::filesystem::exists(folder_));  // No control socket.
+  for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
+    EXPECT_NE(entry.path().extension(), ".sock");
+  }
   EXPECT_EQ(server.stop(), 0);
 }
 

@@ -10,7 +10,6 @@
 
 #include <array>
 #include <csignal>
-#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -82,11 +81,6 @@ class InlineTest : public VethTest {
 
   const std::string far_;
 };
-
-nlohmann::json json_of(const std::string& path) {
-  std::ifstream file(path);
-  return nlohmann::json::parse(file, nullptr, /*allow_exceptions=*/false);
-}
 
 TEST_F(InlineTest, FilterPassesIpAndDropsTheRest) {
   const std::string json = scratch("inline_filter.json");

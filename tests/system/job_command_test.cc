@@ -3,12 +3,13 @@
 //          of another job reduce meanwhile.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <csignal>
+#include <string>
 
 #include "server/control/http_client.h"
 #include "tests/support/sanitized.h"
+#include "tests/system/control_folder.h"
 #include "tests/system/workers.h"
 
 namespace tributary::system_test {
@@ -23,23 +24,8 @@ constexpr uint32_t kFirstJobs = 100;
 /// A leak of the smallest part of a job, its session, would take 60 MB.
 constexpr uint64_t kGrowthBytesMax = uint64_t{8} << 20;
 
-/// Runs a command to its end. @return its standard output, or its errors if it fails.
-std::string run(const std::vector<std::string>& words, int status = 0) {
-  Process process(words);
-  EXPECT_EQ(process.wait_for_end(), status) << process.errors();
-  return status == 0 ? process.output() : process.errors();
-}
-
-/// The socket lies in a folder of this test, so that no other server of the machine is seen.
-class JobCommand : public ::testing::Test {
+class JobCommand : public ControlFolder {
  protected:
-  JobCommand() {
-    const auto* const test = ::testing::UnitTest::GetInstance()->current_test_info();
-    folder_ = scratch(std::string(test->name()) + "_run");
-    setenv("RUNTIME_DIRECTORY", folder_.c_str(), /*overwrite=*/1);
-  }
-  ~JobCommand() override { unsetenv("RUNTIME_DIRECTORY"); }
-
   /// Sends a request to the server named "box".
   json ask(const std::string& method, const std::string& path, const json& body = nullptr) {
     const auto answer = control::ask(folder_ + "/box.sock", method, path, body);
@@ -51,8 +37,6 @@ class JobCommand : public ::testing::Test {
     ask("POST", "/v1/jobs", {{"id", 200}, {"sources", 2}, {"window", 256}});
     ask("DELETE", "/v1/jobs/200");
   }
-
-  std::string folder_;
 };
 
 TEST_F(JobCommand, ChangesTheJobsOfARunningServer) {
@@ -70,11 +54,16 @@ TEST_F(JobCommand, ChangesTheJobsOfARunningServer) {
               HasSubstr("timeout_ms needs mitigation=on"));
   EXPECT_EQ(run({"job", "set", "2", "--timeout-ms", "40"}), "job 2: timeout_ms=40\n");
   EXPECT_EQ(ask("GET", "/v1/config")["jobs"][1]["timeout_ms"], 40);
-  EXPECT_THAT(run({"job", "set", "1", "--timeout-ms", "40"}, 1), HasSubstr("needs mitigation=on"));
+  EXPECT_THAT(run({"job", "set", "1", "--timeout_ms", "40"}, 1), HasSubstr("needs mitigation=on"));
+  EXPECT_THAT(run({"job", "set", "1"}, 2), HasSubstr("give --timeout-ms or --silence"));
+  EXPECT_EQ(run({"job", "set", "1", "--silence", "wait"}), "job 1: silence=wait\n");
+  EXPECT_EQ(ask("GET", "/v1/config")["jobs"][0]["silence"], "wait");
+  EXPECT_THAT(run({"job", "set", "2", "--silence", "wait"}, 1), HasSubstr("mitigation=on"));
   EXPECT_EQ(run({"job", "remove", "2"}), "removed job 2\n");
   EXPECT_THAT(run({"job", "remove", "2"}, 1), HasSubstr("job 2 does not exist; jobs: 1"));
   EXPECT_THAT(run({"job", "evict", "1", "0"}, 1), HasSubstr("has not come, or has left"));
   EXPECT_EQ(run({"job", "drain", "1"}), "job 1 goes when its workers have left\n");
+  EXPECT_TRUE(server.wait_for_error("info event=job_removed job=1 drained=true"));
   EXPECT_EQ(run({"job", "list"}), "no jobs\n");
   EXPECT_THAT(run({"job", "add", "3"}, 2), HasSubstr("--sources"));
   EXPECT_EQ(server.stop(), 0);
@@ -133,6 +122,36 @@ TEST_F(JobCommand, ThousandOtherJobsLeaveSumsExactAndMemoryFlat) {
     EXPECT_GT(result.value("iterations", 0), 10) << result;
     EXPECT_GT(result.value("checked", 0), 0) << result;
     EXPECT_EQ(result.value("wrong", -1), 0) << result;
+  }
+  EXPECT_EQ(server.stop(), 0);
+}
+
+/// Sessions before memory is measured, and after. Each has two ranks with a window of 4096.
+constexpr uint32_t kFirstSessions = 5;
+constexpr uint32_t kSessions = 50;
+/// A leak of a session's smallest part for each rank, its socket's buffers, would take more.
+constexpr uint64_t kSessionGrowthBytesMax = uint64_t{4} << 20;
+
+TEST_F(JobCommand, FinishedSessionsLeaveNoMemoryBehind) {
+  Server server({"id=1,sources=2"}, {"--name", "box"});
+  uint64_t first_bytes = 0;
+  // Under a sanitizer memory is not compared, and processes start slowly.
+  const uint32_t sessions = testing::kIsSanitized ? kFirstSessions : kSessions;
+  for (uint32_t session = 0; session < sessions; session++) {
+    Workers workers;
+    for (uint32_t rank = 0; rank < 2; rank++) {
+      workers.push_back(
+          start_worker(server, rank, 2, {"--elements", "100000", "--iterations", "2"}));
+    }
+    for (auto& worker : workers) ASSERT_EQ(worker->wait_for_end(), 0) << worker->errors();
+    if (session + 1 == kFirstSessions) first_bytes = server.resident_bytes();
+  }
+  const uint64_t last_bytes = server.resident_bytes();
+  RecordProperty("first_bytes", std::to_string(first_bytes));
+  RecordProperty("last_bytes", std::to_string(last_bytes));
+  // A sanitizer keeps freed memory.
+  if (!testing::kIsSanitized) {
+    EXPECT_LE(last_bytes, first_bytes + kSessionGrowthBytesMax);
   }
   EXPECT_EQ(server.stop(), 0);
 }

@@ -133,13 +133,56 @@ TEST(Lab, RunRecordsScenarioAndResult) {
   EXPECT_GT(json["result"]["mean_iteration_ns"], 0);
 }
 
+/// A network with a ring beside a Trio-ML job.
+std::string two_jobs() {
+  return written("two_jobs.toml", R"(workers = 4
+iterations = 2
+train = 16
+model.name = "resnet18"
+[[job]]
+name = "net"
+hosts = [0, 2]
+[[job]]
+name = "peers"
+backend = "ring"
+workers = 2
+start_ms = 1
+)");
+}
+
+TEST(Lab, RunRecordsEveryJobOfANetworkOnAnyThreads) {
+  std::vector<std::string> files;
+  for (const char* threads : {"1", "2"}) {
+    files.push_back(scratch(std::string("jobs-") + threads + ".json"));
+    ASSERT_EQ(run({"lab", "run", two_jobs(), "--threads", threads, "--json", files.back(), "--svg",
+                   scratch("jobs.svg")}),
+              0);
+  }
+  EXPECT_EQ(text_of_file(files[0]), text_of_file(files[1]));
+  EXPECT_THAT(text_of_file(scratch("jobs.svg")), HasSubstr("peers: ring"));
+  const auto json = nlohmann::json::parse(text_of_file(files[0]));
+  EXPECT_EQ(json["scenario"]["network"]["workers"], "4");
+  EXPECT_EQ(json["scenario"]["jobs"]["peers"]["backend"], "ring");
+  const auto& jobs = json["result"]["jobs"];
+  ASSERT_EQ(jobs.size(), 2);
+  EXPECT_EQ(jobs[0]["name"], "net");
+  EXPECT_EQ(jobs[0]["hosts"], nlohmann::json({0, 2}));
+  EXPECT_EQ(jobs[1]["hosts"], nlohmann::json({1, 3}));
+  EXPECT_EQ(jobs[1]["slowdown"], 1.0);  // Every cable has one job.
+}
+
 TEST(Lab, RefusalsAreOneLineAndStatusTwo) {
   const std::string bad = written("bad.toml", "workers = 6\n[link]\nrate_gbps = 0\n");
+  std::string jobs = text_of_file(two_jobs());
+  jobs.replace(jobs.find("ring"), 4, "rung");
+  const std::string bad_jobs = written("two_jobs.toml", jobs);
   const std::string no_lists = written("no_lists.toml", "workers = 6\n");
   const std::string no_numbers =
       written("no_numbers.toml", "[sweep]\nbackend = [\"ring\", \"ideal\"]\n");
   const std::map<std::string, std::vector<std::string>> cases{
       {"bad.toml:3: link.rate_gbps=0 is out of range; allowed: ", {"lab", "run", bad}},
+      {"two_jobs.toml:10: backend=rung is refused: unknown name 'rung' (did you mean 'ring'?)",
+       {"lab", "run", bad_jobs}},
       {"[sweep] is missing or empty", {"lab", "sweep", no_lists, "--set", "seed=2"}},
       {"no key in [sweep] has numbers", {"lab", "sweep", no_numbers, "--svg", scratch("no.svg")}},
       {"unknown figure 'trio-17'", {"lab", "figure", "trio-17"}},

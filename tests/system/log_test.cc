@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Method:  a server and its workers as processes; the log on the server's standard error tells of
 //          each state change.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
+#include "tests/system/control_folder.h"
 #include "tests/system/workers.h"
 
 namespace tributary::system_test {
 namespace {
+
+using ::testing::HasSubstr;
 
 TEST(ServerLog, TellsOfASessionFromTheJoinsToTheEnd) {
   Server server({"id=1,sources=2"});
@@ -36,6 +42,23 @@ TEST(ServerLog, NamesAMissingRankAndTheReasonOfARefusal) {
   EXPECT_TRUE(server.wait_for_error(
       R"("level":"warn","event":"join_refused","job":1,"rank":1,"reason":"wrong_world")"));
   EXPECT_NE(wrong->wait_for_end(), 0);
+  EXPECT_EQ(server.stop(), 0);
+}
+
+using LogCommand = ControlFolder;
+
+TEST_F(LogCommand, ShowsTheLastLinesAndSetsTheLevel) {
+  Server server({"id=1,sources=1"}, {"--name", "box"});
+  EXPECT_TRUE(server.wait_for_error("info event=server_started"));
+  EXPECT_THAT(run({"log"}), HasSubstr(" info event=server_started listen=127.0.0.1:"));
+  EXPECT_EQ(run({"log", "--level", "error"}), "box logs errors only\n");
+  EXPECT_EQ(run({"log", "--level", "debug"}), "box logs lines of level debug and above\n");
+  EXPECT_TRUE(server.wait_for_error("info event=log_level_changed to=debug from=error"));
+  EXPECT_THAT(run({"log", "--lines", "1"}), HasSubstr("to=debug from=error\n"));
+  const auto answer = nlohmann::json::parse(run({"log", "--lines", "2", "--json"}));
+  EXPECT_EQ(answer["rows"].size(), 2U);
+  EXPECT_EQ(answer["level"], "debug");
+  EXPECT_THAT(run({"log", "--name", "none"}, 1), HasSubstr("tributary log: "));
   EXPECT_EQ(server.stop(), 0);
 }
 

@@ -7,6 +7,7 @@
 
 #include <csignal>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,24 @@ TEST(Output, FullDiskBehindStandardOutputFailsEveryCommand) {
   expect_failure_on_a_full_disk({"lab", "run", "--show"});
   expect_failure_on_a_full_disk({"lab", "resources", "switchml-64"});  // More than a buffer.
   expect_failure_on_a_full_disk(kTinyRun);
+}
+
+TEST(Output, ResultFlagWithoutAFileWritesToStandardOutputAlone) {
+  for (const std::string flag : {"--json", "--json=-"}) {
+    Process process({"plan", "--workers", "2", flag});
+    EXPECT_EQ(process.wait_for_end(), 0) << flag;
+    const auto json = nlohmann::json::parse(process.output(), nullptr, /*allow_exceptions=*/false);
+    EXPECT_TRUE(json.is_object()) << flag << "\n" << process.output();
+    EXPECT_THAT(process.errors(), HasSubstr("best ring")) << "the text goes to standard error";
+  }
+  EXPECT_FALSE(fs::exists("-"));
+}
+
+TEST(Output, TwoResultsOnStandardOutputAreRefused) {
+  Process process({"lab", "figure", "trio-16", "--quick", "--json", "--csv"});
+  EXPECT_EQ(process.wait_for_end(), 2);
+  EXPECT_THAT(process.errors(),
+              HasSubstr("--csv needs a FILE, because --json writes to standard output"));
 }
 
 /// Returns the names below `SUBCOMMANDS` in a command's help.

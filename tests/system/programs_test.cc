@@ -66,7 +66,7 @@ TEST(Programs, RunRefusesBadInputInOneLine) {
               HasSubstr("tributary run filter: --in /no/such/file: No such file or directory"));
   EXPECT_THAT(errors_of({"run", "filter", "--in", text}, 2), HasSubstr("not a capture"));
   EXPECT_THAT(errors_of({"run", "filter", "--in", in, "--out", "/no/such/a.pcap"}, 2),
-              HasSubstr("--out /no/such/a.pcap: No such file or directory"));
+              HasSubstr("--out /no/such/a.pcap: cannot be written"));
   EXPECT_THAT(errors_of({"run", "filter", "--in", in, "--generation", "7"}, 2),
               HasSubstr("allowed: a whole number from 1 to 6"));
   EXPECT_THAT(errors_of({"run", "nonsense", "--in", in}, 2), HasSubstr("allowed: "));
@@ -91,6 +91,17 @@ TEST(Programs, RunWritesACaptureToStandardOutput) {
   EXPECT_EQ(process.wait_for_end(), 0);
   EXPECT_EQ(testing::read_capture(out).size(), 1U);
   EXPECT_THAT(process.errors(), HasSubstr("filter: 1 packets"));
+}
+
+TEST(Programs, RunHasStandardOutputForOneResult) {
+  const std::string in = capture_of({{1, testing::ipv4_frame(60)}});
+  Process process({"run", "filter", "--in", in, "--json"});
+  EXPECT_EQ(process.wait_for_end(), 0);
+  const auto report = nlohmann::json::parse(process.output(), nullptr, /*allow_exceptions=*/false);
+  EXPECT_TRUE(report.is_object()) << process.output();
+  EXPECT_THAT(process.errors(), HasSubstr("filter: 1 packets"));
+  EXPECT_THAT(errors_of({"run", "filter", "--in", in, "--out", "-", "--json"}, 2),
+              HasSubstr("writes to standard output"));
 }
 
 TEST(Programs, ListNamesEachProgram) {

@@ -60,13 +60,18 @@ std::optional<int> Server::stop() {
   return wait_for_end();
 }
 
-nlohmann::json Server::stats() {
+nlohmann::json json_of(const std::string& path) {
+  std::ifstream stream(path);
+  return nlohmann::json::parse(stream, nullptr, /*allow_exceptions=*/false);
+}
+
+nlohmann::json requested_stats(Process& process, const std::string& json_path) {
   // The server renames the file into place, which inotify reports. Adding the watch before the
   // signal makes sure that no event is missed.
   const int watch = inotify_init1(IN_CLOEXEC);
-  const auto path = std::filesystem::path(json_path_);
+  const auto path = std::filesystem::path(json_path);
   inotify_add_watch(watch, path.parent_path().c_str(), IN_MOVED_TO);
-  process_->signal(SIGUSR1);
+  process.signal(SIGUSR1);
   const auto deadline = Clock::now() + kPatience;
   alignas(inotify_event) std::array<char, 4096> buffer;
   bool written = false;
@@ -82,13 +87,12 @@ nlohmann::json Server::stats() {
   }
   close(watch);
   EXPECT_TRUE(written) << "no statistics after SIGUSR1";
-  return written_stats();
+  return json_of(json_path);
 }
 
-nlohmann::json Server::written_stats() const {
-  std::ifstream stream(json_path_);
-  return nlohmann::json::parse(stream, nullptr, /*allow_exceptions=*/false);
-}
+nlohmann::json Server::stats() { return requested_stats(*process_, json_path_); }
+
+nlohmann::json Server::written_stats() const { return json_of(json_path_); }
 
 void Server::wait_until_counted(const std::string& name, uint64_t value) {
   const auto deadline = Clock::now() + kPatience;

@@ -18,6 +18,11 @@ namespace tributary::system_test {
 /// Returns a currently free port; returns 0 and fails the test if there is none.
 uint16_t free_port(io::Transport transport = io::Transport::kUdp);
 
+/// Returns the contents of a file of `--json`.
+nlohmann::json json_of(const std::string& path);
+/// Requests the counters of a `tributary serve --json json_path` (SIGUSR1) and waits for the file.
+nlohmann::json requested_stats(Process& process, const std::string& json_path);
+
 class Server {
  public:
   /// Starts the server and waits until it is ready.

@@ -66,6 +66,11 @@ void expect_same(const Message& a, const Message& b) {
     EXPECT_EQ(a.mask, b.mask);
   }
   if (!has_body(a.extension.type)) return;
+  if (a.extension.type == MessageType::kReport) {
+    EXPECT_EQ(a.body.report, b.body.report);
+    return;
+  }
+  EXPECT_EQ(a.body.reports, b.body.reports);
   EXPECT_EQ(a.body.reason, b.body.reason);
   EXPECT_EQ(a.body.source, b.body.source);
   EXPECT_EQ(a.body.sources, b.body.sources);
@@ -193,7 +198,8 @@ TEST(TrioMlWire, SourceMaskFollowsTheExtensionHighestWordBitsFirst) {
 TEST(TrioMlWire, HeadSizeFollowsTheMessageType) {
   for (uint32_t type = 0; type <= kMessageTypeLast; type++) {
     const Message message = extended_message(static_cast<MessageType>(type));
-    const bool body = (type >= 3 && type <= 8) || type == 11;  // kHave to kNotice, kCookie.
+    // kHave to kNotice, kCookie, kReport.
+    const bool body = (type >= 3 && type <= 8) || type == 11 || type == 13;
     EXPECT_EQ(encoded_head_bytes(message.header, message.extension), 32U + (body ? 80U : 0U))
         << type;
   }
@@ -213,6 +219,30 @@ TEST(TrioMlWire, HaveAboutARunCarriesTwoMasks) {
   EXPECT_EQ(body[4 + 3], std::byte{});   // The window gives way.
   EXPECT_EQ(body[64 + 7], std::byte{1});
   EXPECT_EQ(body[64 + 8], std::byte{0x80});
+}
+
+TEST(TrioMlWire, AReportHasABodyOfItsOwn) {
+  Message message = extended_message(MessageType::kReport);
+  message.body.window = 0x01020304;  // Not sent.
+  message.body.report = {.blocks = 0x0102,
+                         .degraded = 3,
+                         .retransmitted = 4,
+                         .probes = 5,
+                         .bytes = 6,
+                         .waited_ms = 0x0a0b,
+                         .waits_for = {0b100, 0, 0, 0}};
+  const Bytes bytes = encoded(message);
+  const std::byte* body = &bytes[32];
+  EXPECT_EQ(body[0], std::byte{});
+  EXPECT_EQ(body[4 + 2], std::byte{0x0a});
+  EXPECT_EQ(body[4 + 3], std::byte{0x0b});
+  EXPECT_EQ(body[8 + 6], std::byte{1});
+  EXPECT_EQ(body[8 + 7], std::byte{2});
+  EXPECT_EQ(body[16 + 7], std::byte{3});
+  EXPECT_EQ(body[24 + 7], std::byte{4});
+  EXPECT_EQ(body[32 + 7], std::byte{0b100});
+  EXPECT_EQ(body[64 + 7], std::byte{6});
+  EXPECT_EQ(body[72 + 7], std::byte{5});
 }
 
 TEST(TrioMlWire, WithoutTheFlagAHaveSaysNothingAboutARun) {
@@ -383,6 +413,14 @@ Message random_message(Prng& prng) {
                     .tensor_elements = prng.any_u32(),
                     .scale_bits = prng.any_u32()}};
   for (uint64_t& word : body.mask) word = prng.any_u64();
+  body.reports = prng.chance(0.5);
+  body.report = {.blocks = prng.any_u64(),
+                 .degraded = prng.any_u64(),
+                 .retransmitted = prng.any_u64(),
+                 .probes = prng.any_u64(),
+                 .bytes = prng.any_u64(),
+                 .waited_ms = prng.any_u32(),
+                 .waits_for = body.mask};
   for (uint64_t& word : body.present) word = prng.any_u64();
   for (uint64_t& word : body.complete) word = prng.any_u64();
   return message;

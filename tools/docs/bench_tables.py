@@ -39,6 +39,10 @@ class Race:
         """Returns the ratios of all cases that match, in the order of the file."""
         return [one["ratio"] for one in self.comparisons if _matches(one, case)]
 
+    def cpu_ratios(self, **case) -> list[float]:
+        """Returns a worker's CPU time over that of the fastest TCP peer's, in the same order."""
+        return [one["worker_cpu_ratio"] for one in self.comparisons if _matches(one, case)]
+
     def ms(self, system: str, **case) -> float | None:
         for row in self.rows:
             if row["system"] == system and _matches(row, case):
@@ -81,6 +85,7 @@ def verdict(results: dict) -> str:
     large = {"bytes": 100_000_000}
     shaped = race.ratios(net="netns-1gbit", **large)
     unshaped = race.ratios(net="netns", **large)
+    cpu = race.cpu_ratios(net="netns", **large)
     small = race.ratios(net="netns", bytes=1_000_000)
     shared = memory.ratios(net="shm")
     single = packets.ratios(net="netns-pkt1500", **large)
@@ -97,7 +102,7 @@ def verdict(results: dict) -> str:
         ["One of four workers is 1 s late; 10 MB", straggling, f"{series(straggling)}",
          "Mitigation completes a block without the late worker. The others wait for it."],
         ["Cores limit: network and workers share two; 100 MB", unshaped, f"{series(unshaped)}",
-         "A worker needs about half the CPU time of a worker in a ring."],
+         f"A worker takes {series(cpu)} times the CPU time of a worker in a ring, and the server needs the cores, too."],
         ["Cores limit; 1 MB, or shared memory", small + shared,
          f"{series(small)}; {min(shared):.2f} to {max(shared):.2f}",
          "The server is one more process that needs a core. Open MPI's ring has none."],
@@ -163,6 +168,23 @@ def race_equal(results: dict) -> str:
     return table(["net", "workers", "MB", "spare machines", "optimum", "Tributary",
                   "over the optimum", "fastest TCP peer", "ratio to it", "ps", "worker CPU ratio",
                   "colocated aggregator, CPU s/GB"], lines)
+
+
+def race_wire(results: dict) -> str:
+    """A line for each system: its time in 32 and in 16 bits, and Tributary's 16 bits beside both."""
+    one_race = Race(only(results))
+    half = [one for one in one_race.comparisons if one["wire"] == 16]
+    lines = []
+    for one in half:
+        case = {key: one[key] for key in ("net", "workers", "bytes", "loss")}
+        for system in one_race.systems():
+            whole_ms, half_ms = (one_race.ms(system, wire=wire, **case) for wire in (32, 16))
+            own_ms = one_race.ms("tributary", wire=16, **case)
+            lines.append([f"`{one['net']}`", str(one["workers"]), SYSTEMS[system], number(whole_ms, 4),
+                          number(half_ms, 4), fixed(half_ms / whole_ms), fixed(own_ms / half_ms),
+                          str(one_race.row(system, wire=16, **case)["wrong"])])
+    return table(["net", "workers", "system", "32 bits, ms", "16 bits, ms", "16 over 32 bits",
+                  "Tributary's 16 bits over it", "wrong"], lines)
 
 
 def race_loss(results: dict) -> str:
@@ -267,6 +289,7 @@ VIEWS = {
     "race": race,
     "race-equal": race_equal,
     "race-loss": race_loss,
+    "race-wire": race_wire,
     "race-straggler": race_straggler,
     "machine": machine,
     "engine": engine,

@@ -20,6 +20,7 @@
     }
     return `${value.toFixed(0)} ${unit}`;
   };
+  const perSecond = (rate) => `${count(Math.round(rate))} /s`;
   const ranks = (list) => list.length === 0 ? 'none' : list.join(', ');
 
   function svg(name, attributes, text = '') {
@@ -60,7 +61,7 @@
     });
     if (elements.length === 0) {
       const td = cell({text: none, className: 'none'});
-      td.colSpan = 9;
+      td.colSpan = 12;
       const tr = document.createElement('tr');
       tr.append(td);
       elements.push(tr);
@@ -80,6 +81,14 @@
       if (of > 0) drawing.append(svg('rect', {class: `l${of}`, x: offset + begin, y: 0, width: end - begin, height: 1}));
     }
     return drawing;
+  }
+
+  function reportCells(report) {
+    if (!report) return ['unknown', 'unknown', 'unknown', 'unknown'];
+    const waits = report.waited_ms > 0;
+    return [scaled(report.bytes_per_s, 'B/s'), perSecond(report.retransmitted_per_s),
+      {text: `${(report.degraded_share * 100).toFixed(2)} %`, className: report.degraded_share > 0 ? 'bad' : ''},
+      waits ? {text: report.waits_for.length === 0 ? 'others' : ranks(report.waits_for), className: 'bad'} : 'nobody'];
   }
 
   function lateCells(lateness) {
@@ -138,7 +147,6 @@
       return [name, text(now || 0), text(mean)];
     };
     const bits = (rate) => scaled(rate, 'bit/s');
-    const perSecond = (rate) => `${count(Math.round(rate))} /s`;
     fill('traffic', [
       [...row('Received', (s) => s.rx_bytes * 8, bits), scaled(last.rx_bytes, 'B')],
       [...row('Sent', (s) => s.tx_bytes * 8, bits), scaled(last.tx_bytes, 'B')],
@@ -176,7 +184,7 @@
     const [status, job, history] = await Promise.all([ask('/v1/status'), ask(`/v1/jobs/${id}`), ask(`/v1/history/${id}`)]);
     fill('jobs', [jobRow(job)], '');
     fill('ranks', job.sources.map((source, i) => [ranks(source.ranks), source.state, source.waited_for ? 'yes' : {text: 'no', className: 'bad'},
-      source.address || 'unknown', duration(source.last_heard_ms),
+      source.address || 'unknown', duration(source.last_heard_ms), ...reportCells(source.report),
       ...lateCells(history.lateness[i] ? history.lateness[i].lateness_ms : [])]), '');
     fill('stalls', history.stalls.map((stall) => [ranks(stall.ranks), stall.block,
       `${Math.max(0, status.uptime_s - stall.began_s).toFixed(0)} s ago`, duration(stall.lasted_ms),

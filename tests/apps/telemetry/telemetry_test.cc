@@ -85,15 +85,16 @@ TEST(Telemetry, IssuesTheHashOperationsOfThePaper) {
   run({.protocol = 6});
   EXPECT_EQ(m.xtxns(XtxnKind::kHashLookup), 1U);
   EXPECT_EQ(m.xtxns(XtxnKind::kHashInsert), 1U);
-  EXPECT_EQ(m.xtxns(XtxnKind::kFetchAndOp), 1U);        // The flags.
+  EXPECT_EQ(m.xtxns(XtxnKind::kFetchAndOr), 1U);        // The flags.
   EXPECT_EQ(m.xtxns(XtxnKind::kCounterIncrement), 2U);  // The flow's and the outcome's.
   run({.protocol = 6});
   EXPECT_EQ(m.xtxns(XtxnKind::kHashLookup), 2U);
   EXPECT_EQ(m.xtxns(XtxnKind::kHashInsert), 1U);
-  EXPECT_EQ(m.xtxns(XtxnKind::kFetchAndOp), 1U);  // Nothing to change at the same time.
+  EXPECT_EQ(m.xtxns(XtxnKind::kFetchAndSwap), 0U);  // Nothing to change at the same time.
   m.set_now(at_ms(1));
   run({.protocol = 6});
-  EXPECT_EQ(m.xtxns(XtxnKind::kFetchAndOp), 2U);  // The last time.
+  EXPECT_EQ(m.xtxns(XtxnKind::kFetchAndSwap), 1U);  // The last time.
+  EXPECT_EQ(m.xtxns(XtxnKind::kFetchAndOr), 1U);
   EXPECT_EQ(m.forwarded().size(), 3U);
 }
 
@@ -108,7 +109,8 @@ TEST(Telemetry, TargetsLieInSharedMemory) {
   EXPECT_EQ(range(&state->counters()), memory::Range::kSram);
   EXPECT_EQ(range(&state->sequence()), memory::Range::kSram);
   EXPECT_EQ(range(&state->pool_word()), memory::Range::kSram);
-  EXPECT_EQ(range(state->bucket_of({.source_port = 7})), memory::Range::kDram);
+  const auto look_up = state->hash_request(microcode::XtxnKind::kHashLookup, {.source_port = 7});
+  EXPECT_EQ(range(look_up.target), memory::Range::kDram);
   EXPECT_EQ(range(state->ref_flag_of(63)), memory::Range::kDram);
   EXPECT_EQ(range(&state->record_at(63)), memory::Range::kDram);
 }

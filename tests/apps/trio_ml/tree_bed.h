@@ -96,9 +96,22 @@ class Tree {
     while (upper_.now() < until) {
       const Instant next = std::min(until, upper_.now() + milliseconds(1));
       upper_.run_until(next);
-      for (auto& bed : lower_) bed->run_until(next);
+      for (auto& bed : lower_) {
+        if (bed.get() == stopped_) {
+          bed->set_now(next);
+        } else {
+          bed->run_until(next);
+        }
+      }
       carry();
     }
+  }
+
+  /// Does the same while a lower aggregator is stopped and hears nothing.
+  void pass_without(uint32_t stopped, Duration time) {
+    stopped_ = &lower(stopped);
+    pass(time);
+    stopped_ = nullptr;
   }
 
   /// Loses `count` packets between aggregators, after `passed` that arrive.
@@ -143,7 +156,7 @@ class Tree {
       lose_--;
       return;
     }
-    if (prng_ != nullptr && prng_->chance(loss_)) return;
+    if (&to == stopped_ || (prng_ != nullptr && prng_->chance(loss_))) return;
     to.deliver(payload, from);
     if (prng_ != nullptr && prng_->chance(duplicate_)) to.deliver(payload, from);
   }
@@ -153,6 +166,7 @@ class Tree {
   std::map<uint32_t, std::vector<Reply>> mail_;
   uint32_t pass_ = 0;
   uint32_t lose_ = 0;
+  const Bed* stopped_ = nullptr;
   Prng* prng_ = nullptr;
   double loss_ = 0;
   double duplicate_ = 0;

@@ -47,6 +47,7 @@ class AggregationBed final : public engine::PfeSink, public EventTarget {
         memory_(*memory::SharedMemory::create({})),
         shard_(0, 1, wire::kTrioMlPort, memory_),
         servers_(config.servers) {
+    TRIB_ASSERT(shard_.place_hash_tables().has_value());
     TRIB_ASSERT(shard_.add_job(job_of(config), session_, core_.now()).has_value());
     pfe_ = std::make_unique<engine::Pfe<trio_ml::App>>(core_, config.parameters, memory_,
                                                        trio_ml::App(shard_), *this);

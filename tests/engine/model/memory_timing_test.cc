@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include "memory/hash_buckets.h"
+
 namespace tributary::engine {
 namespace {
 
@@ -80,6 +82,31 @@ TEST_P(MemoryTimingTest, HashOperationsReadTheirBucketFirst) {
   // In burst, requests of one instant do not wait for each other while the slot has room.
   const int64_t cycles = GetParam() == Fidelity::kExact ? 16 : 8;
   EXPECT_EQ(ns({XtxnKind::kHashScan, record, 8}, 2000), 70 + 70 + cycles);
+}
+
+TEST_P(MemoryTimingTest, AHashOperationVisitsTheBucketsOfItsKey) {
+  const std::byte* const first = allocate(memory::Range::kSram, 512);
+  memory::HashBuckets table({.first = first, .bucket_mask = 7});
+  const Xtxn look_up{XtxnKind::kHashLookup, table.home_of(6), memory::kHashBucketBytes, &table};
+  EXPECT_EQ(ns(look_up, 1000), 70 + 78);
+  EXPECT_EQ(timing_.busy(2), nanoseconds(8));  // Bucket 6 of four banks.
+  for (uint32_t i = 0; i < 9; i++) table.insert(6);
+  // Three buckets, one after the other, in banks 2, 3 and 0.
+  EXPECT_EQ(ns(look_up, 2000), 70 + 3 * 78);
+  EXPECT_EQ(timing_.busy(2), nanoseconds(16));
+  EXPECT_EQ(timing_.busy(3), nanoseconds(8));
+  EXPECT_EQ(timing_.busy(0), nanoseconds(8));
+}
+
+TEST_P(MemoryTimingTest, HashOperationsOfOneBucketQueueAtItsBank) {
+  if (GetParam() == Fidelity::kBurst) GTEST_SKIP() << "within a slot, burst has no order";
+  memory::HashBuckets table({.first = allocate(memory::Range::kSram, 512), .bucket_mask = 7});
+  const Xtxn one{XtxnKind::kHashLookup, table.home_of(1), memory::kHashBucketBytes, &table};
+  const Xtxn same_bank{XtxnKind::kHashLookup, table.home_of(5), memory::kHashBucketBytes, &table};
+  const Xtxn other{XtxnKind::kHashLookup, table.home_of(2), memory::kHashBucketBytes, &table};
+  EXPECT_EQ(ns(one, 1000), 70 + 78);
+  EXPECT_EQ(ns(same_bank, 1000), 70 + 78 + 8);
+  EXPECT_EQ(ns(other, 1000), 70 + 78);
 }
 
 TEST_P(MemoryTimingTest, TargetsOutsideSharedMemoryGetSramInOrderOfUse) {

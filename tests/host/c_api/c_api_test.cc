@@ -6,7 +6,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
 #include <cstring>
+#include <mutex>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -300,6 +305,101 @@ TEST(CApi, LargerValuesOfAStragglerFit) {
   EXPECT_EQ(wait(first), TRIBUTARY_OK) << tributary_error_text();
   const tributary_status late = wait(second);
   EXPECT_TRUE(late == TRIBUTARY_OK || late == TRIBUTARY_DESYNCHRONISED) << tributary_error_text();
+}
+
+/// Keeps the events of one rank.
+struct Watcher {
+  struct Seen {
+    int32_t kind;
+    uint64_t ranks;
+    std::string text;
+  };
+  static void on_event(const tributary_event* event, void* context) {
+    auto& watcher = *static_cast<Watcher*>(context);
+    const std::lock_guard lock(watcher.mutex);
+    watcher.seen.push_back({event->kind, event->ranks[0], event->text});
+    watcher.changed.notify_all();
+  }
+  /// Waits for an event of this kind. @return the first one.
+  Seen wait_for(int32_t kind) {
+    std::unique_lock lock(mutex);
+    const auto found = [&] {
+      return std::find_if(seen.begin(), seen.end(),
+                          [kind](const Seen& each) { return each.kind == kind; });
+    };
+    changed.wait_for(lock, std::chrono::milliseconds(kLongMs),
+                     [&] { return found() != seen.end(); });
+    const auto first = found();
+    EXPECT_NE(first, seen.end()) << "no event of kind " << kind;
+    return first == seen.end() ? Seen{} : *first;
+  }
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::vector<Seen> seen;
+};
+
+TEST(CApi, AWatchedRankSaysForWhomItWaits) {
+  const Server server(2);
+  Watcher watcher;
+  Rank first;
+  std::thread joining([&] {
+    tributary_communicator* joined = nullptr;
+    EXPECT_EQ(tributary_join_watched(url_of(server.local(), 0, 2).c_str(), &Watcher::on_event,
+                                     &watcher, &joined),
+              TRIBUTARY_OK);
+    first.reset(joined);
+  });
+  EXPECT_THAT(watcher.wait_for(TRIBUTARY_EVENT_WAITING).text,
+              StartsWith("rank 1 has not joined job 1"));
+  tributary_communicator* joined = nullptr;
+  ASSERT_EQ(tributary_join(url_of(server.local(), 1, 2).c_str(), &joined), TRIBUTARY_OK);
+  const Rank second(joined);
+  joining.join();
+
+  {
+    const std::lock_guard lock(watcher.mutex);
+    watcher.seen.clear();
+  }
+  std::vector<float> tensor(100, 1.0F);
+  const Reduction operation = start(first, tensor, TRIBUTARY_FLOAT32);
+  const Watcher::Seen wait_seen = watcher.wait_for(TRIBUTARY_EVENT_WAITING);
+  EXPECT_EQ(wait_seen.ranks, 0b10U);
+  EXPECT_THAT(wait_seen.text, StartsWith("rank 1 has not contributed to block"));
+  std::vector<float> other(100, 2.0F);
+  const Reduction its = start(second, other, TRIBUTARY_FLOAT32);
+  EXPECT_EQ(wait(operation), TRIBUTARY_OK);
+  EXPECT_EQ(wait(its), TRIBUTARY_OK);
+}
+
+TEST(CApi, AWatchedRankHearsOfDegradedResultsAndStragglers) {
+  const Server server({.id = 1,
+                       .sources = 2,
+                       .mitigation = true,
+                       .timeout = milliseconds(20),
+                       .permanent_after = milliseconds(200)});
+  Watcher watcher;
+  Rank first;
+  std::thread joining([&] {
+    tributary_communicator* joined = nullptr;
+    EXPECT_EQ(tributary_join_watched(url_of(server.local(), 0, 2).c_str(), &Watcher::on_event,
+                                     &watcher, &joined),
+              TRIBUTARY_OK);
+    first.reset(joined);
+  });
+  tributary_communicator* joined = nullptr;
+  ASSERT_EQ(tributary_join(url_of(server.local(), 1, 2).c_str(), &joined), TRIBUTARY_OK);
+  const Rank second(joined);
+  joining.join();
+
+  std::vector<int32_t> tensor(100, 1);
+  EXPECT_EQ(wait(start(first, tensor, TRIBUTARY_INT32)), TRIBUTARY_OK);
+  const Watcher::Seen degraded = watcher.wait_for(TRIBUTARY_EVENT_DEGRADED);
+  EXPECT_EQ(degraded.ranks, 0b10U);
+  EXPECT_EQ(degraded.text, "1 of 1 blocks lack rank 1");
+  // Blocks that age out without the rank for a whole period make it a permanent straggler.
+  EXPECT_EQ(wait(start(first, tensor, TRIBUTARY_INT32)), TRIBUTARY_OK);
+  EXPECT_EQ(watcher.wait_for(TRIBUTARY_EVENT_STRAGGLER).ranks, 0b10U);
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ struct Card {
   uint32_t rules_max = 0;
   std::vector<SteeringRule> made;
 
-  Steering steer(uint16_t udp_port = kPort, uint32_t queues = kQueues) {
+  BlockSteering steer(uint16_t udp_port = kPort, uint32_t queues = kQueues) {
     return io::steer(udp_port, queues, [this](std::span<const SteeringRule> rules) {
       if (rules.size() > rules_max) return false;
       for (const SteeringRule& rule : rules) {
@@ -42,7 +42,7 @@ struct Card {
 
 TEST(SteeringRules, SteeringByBlockNeedsNoHelpFromSenders) {
   Card card{.sees_payload = true, .rules_max = 4, .made = {}};
-  ASSERT_EQ(card.steer(), Steering::kByBlock);
+  ASSERT_EQ(card.steer(), BlockSteering::kByBlock);
   for (uint32_t block = 0; block < 5000; block++) {
     ASSERT_EQ(card.queue_of(kPort, block), wire::owner_of(block, kQueues)) << block;
   }
@@ -51,7 +51,7 @@ TEST(SteeringRules, SteeringByBlockNeedsNoHelpFromSenders) {
 
 TEST(SteeringRules, SteeringByPortFollowsTheSendersPorts) {
   Card card{.sees_payload = false, .rules_max = 4, .made = {}};
-  ASSERT_EQ(card.steer(), Steering::kByPort);
+  ASSERT_EQ(card.steer(), BlockSteering::kByPort);
   for (uint32_t block = 0; block < 5000; block++) {
     const uint32_t owner = wire::owner_of(block, kQueues);
     ASSERT_EQ(card.queue_of(static_cast<uint16_t>(kPort + owner), block), owner) << block;
@@ -61,12 +61,12 @@ TEST(SteeringRules, SteeringByPortFollowsTheSendersPorts) {
 
 TEST(SteeringRules, DoesNotSteerIfCardOrPortsAreInsufficient) {
   Card few{.sees_payload = true, .rules_max = 3, .made = {}};
-  EXPECT_EQ(few.steer(), Steering::kNone);
+  EXPECT_EQ(few.steer(), BlockSteering::kNone);
   Card card{.sees_payload = false, .rules_max = 100, .made = {}};
-  EXPECT_EQ(card.steer(65'533), Steering::kNone);  // The fourth port would be 65,536.
-  EXPECT_EQ(card.steer(65'532), Steering::kByPort);
-  EXPECT_EQ(card.steer(kPort, 1), Steering::kNone);
-  EXPECT_EQ(card.steer(kPort, 3), Steering::kNone);
+  EXPECT_EQ(card.steer(65'533), BlockSteering::kNone);  // The fourth port would be 65,536.
+  EXPECT_EQ(card.steer(65'532), BlockSteering::kByPort);
+  EXPECT_EQ(card.steer(kPort, 1), BlockSteering::kNone);
+  EXPECT_EQ(card.steer(kPort, 3), BlockSteering::kNone);
 }
 
 }  // namespace

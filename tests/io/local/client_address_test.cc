@@ -10,6 +10,8 @@ namespace {
 TEST(ClientAddressTest, CountsInTheDiscardPrefix) {
   const Endpoint client = client_address(258, 3);
   EXPECT_EQ(client.to_string(), "[100::102]:4");
+  EXPECT_EQ(sender_text(client), "local/258");
+  EXPECT_EQ(sender_text(Endpoint::ipv4(0x7f000001, 9)), "127.0.0.1:9");
   EXPECT_EQ(place_of(client), 3U);
   EXPECT_TRUE(is_local_client(client));
   EXPECT_TRUE(client.is_set());

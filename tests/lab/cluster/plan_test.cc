@@ -126,6 +126,45 @@ TEST(Plan, SlowCablesAreSlowInBothDirections) {
   }
 }
 
+TEST(Plan, SlowRacksHaveSlowUplinks) {
+  for (const Topology topology : {Topology::kLeafSpine, Topology::kTwoLevel, Topology::kChassis}) {
+    Scenario scenario;
+    scenario.topology = topology;
+    scenario.leaves = 3;
+    scenario.slow_uplinks = {.racks = {1}, .rate_bits_per_s = 10'000'000'000};
+    const std::string leaf = topology == Topology::kChassis ? "pfe-1" : "leaf-1";
+    uint32_t slow = 0;
+    for (const net::CableSpec& cable : plan_of(scenario).topology.cables) {
+      const bool is_slow = cable.forth.rate_bits_per_s == 10'000'000'000;
+      EXPECT_EQ(cable.back.rate_bits_per_s == 10'000'000'000, is_slow);
+      if (!is_slow) continue;
+      slow++;
+      EXPECT_EQ(cable.a.node, leaf);
+      EXPECT_TRUE(cable.b.node == "top" || cable.b.node.starts_with("spine-")) << cable.b.node;
+    }
+    EXPECT_EQ(slow, topology == Topology::kLeafSpine ? 2U : 1U);
+  }
+}
+
+TEST(Plan, LargeTreeNumbersTheWorkersOfEachLeaf) {
+  Scenario scenario;
+  scenario.topology = Topology::kTwoLevel;
+  scenario.leaves = 2;
+  scenario.workers = 300;
+  const ClusterPlan plan = plan_of(scenario);
+  ASSERT_EQ(plan.aggregators.size(), 3U);
+  for (const AggregatorSpec& spec : plan.aggregators) {
+    EXPECT_TRUE(trio_ml::check(spec.job).has_value()) << spec.name;
+    EXPECT_EQ(spec.job.world, 150U);
+    EXPECT_EQ(spec.job.rank_base, 0U);
+  }
+  EXPECT_EQ(plan.aggregators[1].job.sources, 150U);
+  EXPECT_EQ(plan.aggregators[2].job.sources, 2U);
+  EXPECT_EQ(plan.workers[299].communicator.source, 149U);
+  EXPECT_EQ(plan.workers[299].communicator.rank, 149U);
+  EXPECT_EQ(plan.workers[299].communicator.world, 150U);
+}
+
 // --- Topology files ------------------------------------------------------------------------------
 
 class PlanOfFile : public ::testing::Test {

@@ -24,7 +24,7 @@ TEST(FaultPlan, StaysWithinTheCampaignsBounds) {
       EXPECT_TRUE(check(job.config).has_value());
       EXPECT_GT(job.work.size(), kCalmCollectives);
     }
-    EXPECT_LE(workers, kWorkersMax) << seed;
+    EXPECT_LE(workers, kPlannedWorkersMax) << seed;
     EXPECT_LE(plan.links.loss, 0.3);
     EXPECT_LE(plan.links.duplicate, 0.2);
     for (const Incident& incident : plan.incidents) {
@@ -40,7 +40,7 @@ TEST(FaultPlan, StaysWithinTheCampaignsBounds) {
   EXPECT_EQ(levels, (std::set<uint32_t>{1, 2, 3}));
   EXPECT_EQ(job_counts, (std::set<uint32_t>{1, 2, 3}));
   EXPECT_EQ(*workers_seen.begin(), 2U);
-  EXPECT_EQ(*workers_seen.rbegin(), kWorkersMax);
+  EXPECT_EQ(*workers_seen.rbegin(), kPlannedWorkersMax);
   FaultKinds faults = FaultKinds::all();
   faults.remove_attackers();
   faults.remove(FaultKind::kListMismatch);  // Of sharded plans.

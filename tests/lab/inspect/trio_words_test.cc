@@ -115,6 +115,28 @@ TEST_F(TrioWordsTest, NamesRecordsAndCounters) {
             "buffer of job 1 block 5");
 }
 
+TEST(TrioWords, NamesTheBucketsOfPlacedTables) {
+  auto memory = *memory::SharedMemory::create({});
+  trio_ml::JobConfig config;
+  config.block_cnt_max = 16;
+  trio_ml::Session session(config, auth::key_of_seed(1));
+  trio_ml::Shard shard(0, 1, 12000, memory);
+  ASSERT_TRUE(shard.place_hash_tables());
+  ASSERT_TRUE(shard.add_job(config, session, Instant()));
+  const TrioWords words(shard);
+  const auto job = words.target(shard.job_table()->look_up(config.id).target);
+  EXPECT_EQ(job.name, "job table");
+  EXPECT_NE(value(job, "bucket"), TraceValue(std::string("absent")));
+  const trio_ml::BlockTable& table = *shard.jobs()[0]->table;
+  const std::byte* const third = table.buckets().first() + 3 * memory::kHashBucketBytes;
+  const auto block = words.target(third);
+  EXPECT_EQ(block.name, "block table of job 1");
+  EXPECT_EQ(value(block, "bucket"), TraceValue(uint64_t{3}));
+  EXPECT_EQ(value(block, "blocks_in_progress"), TraceValue(uint64_t{0}));
+  EXPECT_EQ(words.target(table.ref_flag_of(15)).name, "REF flags of job 1");
+  EXPECT_NE(words.target(table.ref_flag_of(15) + 8).name, "REF flags of job 1");
+}
+
 TEST_F(TrioWordsTest, NamesDropReasons) {
   EXPECT_EQ(words_.drop_reason(static_cast<uint32_t>(trio_ml::Outcome::kDuplicate)), "duplicate");
   EXPECT_EQ(words_.drop_reason(trio_ml::kOutcomeCount), "unknown reason");

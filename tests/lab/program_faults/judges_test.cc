@@ -29,7 +29,7 @@ MachineRun right_run(const std::vector<WirePacket>& packets) {
   auto end = telemetry.run(*telemetry.settings().read({}, ""),
                            {.in = capture->path(), .records = records->path()});
   EXPECT_TRUE(end);
-  return {.end = *std::move(end), .forwarded = {}, .records = records->read()};
+  return {.end = *std::move(end), .forwarded = {}, .records = *records->read()};
 }
 
 std::vector<std::string> judged(const MachineRun& run, const std::vector<WirePacket>& packets) {

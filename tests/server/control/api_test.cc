@@ -10,6 +10,7 @@
 
 #include "apps/trio_ml/records.h"
 #include "server/job_keys.h"
+#include "tests/server/control/no_commands.h"
 
 namespace tributary::control {
 namespace {
@@ -49,20 +50,15 @@ server::Snapshot example() {
   return snapshot;
 }
 
-/// Refuses all commands.
-class NoCommands : public server::JobControl {
+/// Remembers whether it is on.
+class FakeRecorder : public server::RecordControl {
  public:
-  [[nodiscard]] bool has_job(uint32_t) const override { return true; }
-  server::JobResult add_job(const trio_ml::JobConfig&) override { return refused(); }
-  server::JobResult remove_job(uint32_t, bool) override { return refused(); }
-  server::JobResult drain_job(uint32_t) override { return refused(); }
-  server::JobResult set_timeout(uint32_t, Duration) override { return refused(); }
-  server::JobResult evict_source(uint32_t, uint32_t) override { return refused(); }
+  std::string recording() override { return std::string("\0\xff bytes", 8); }
+  void set_on(bool on) override { on_ = on; }
+  json state() override { return {{"on", on_}}; }
 
  private:
-  static server::JobResult refused() {
-    return tl::unexpected(server::JobError{server::JobFault::kUnknownJob, "no"});
-  }
+  bool on_ = true;
 };
 
 class ApiTest : public ::testing::Test {
@@ -81,18 +77,15 @@ class ApiTest : public ::testing::Test {
   bool ready_ = true;
   NoCommands jobs_;
   History history_;
-  Api api_{
-      {.name = "box",
-       .version = "1.2",
-       .snapshot = example,
-       .is_ready = [this] { return ready_; },
-       .settings = {{"cores", 1}},
-       .jobs = &jobs_,
-       .history = &history_,
-       .log =
-           [] {
-             return nlohmann::ordered_json{{"lines", 1}, {"rows", {{{"event", "rank_joined"}}}}};
-           }}};
+  FakeRecorder recorder_;
+  Api api_{{.name = "box",
+            .version = "1.2",
+            .snapshot = example,
+            .is_ready = [this] { return ready_; },
+            .settings = {{"cores", 1}},
+            .jobs = &jobs_,
+            .history = &history_,
+            .recorder = &recorder_}};
 };
 
 TEST_F(ApiTest, StatusHasTotalsAndDropsByReason) {
@@ -149,15 +142,6 @@ TEST_F(ApiTest, OtherPagesHaveTheirPart) {
   EXPECT_EQ(get("/v1/config")["cores"], 1);
   EXPECT_EQ(get("/v1/config")["jobs"][0]["sources"], 2);
   EXPECT_EQ(get("/healthz")["cores"], 1);
-}
-
-TEST_F(ApiTest, LogHasTheLastLines) {
-  EXPECT_EQ(get("/v1/log")["rows"][0]["event"], "rank_joined");
-  EXPECT_EQ(get("/v1/log")["lines"], 1);
-  ApiConfig config = api_.config();
-  config.log = nullptr;
-  const Api silent(config);
-  EXPECT_EQ(silent.handle({.method = "GET", .path = "/v1/log"}).status, 404);
 }
 
 TEST_F(ApiTest, HistoryIsOfTheServerOrOfAJob) {
@@ -230,8 +214,36 @@ TEST_F(ApiTest, DescriptionHasTheKeysOfAJob) {
   EXPECT_EQ(body["properties"].size(), server::job_keys().keys().size());
   const json& change =
       paths["/v1/jobs/{id}"]["patch"]["requestBody"]["content"]["application/json"]["schema"];
-  EXPECT_EQ(change["required"], json({"timeout_ms"}));
-  EXPECT_EQ(change["properties"].size(), 1U);
+  EXPECT_EQ(change["required"], json::array());
+  EXPECT_EQ(change["properties"].size(), 2U);
+}
+
+TEST_F(ApiTest, RecorderIsReadAndSwitched) {
+  const Reply recording = request("GET", "/v1/recording");
+  EXPECT_EQ(recording.status, 200);
+  EXPECT_EQ(recording.type, "application/octet-stream");
+  EXPECT_EQ(recording.body, std::string("\0\xff bytes", 8));
+  EXPECT_EQ(get("/v1/recorder")["on"], true);
+  EXPECT_EQ(request("POST", "/v1/recorder/stop").status, 200);
+  EXPECT_EQ(get("/v1/recorder")["on"], false);
+  EXPECT_EQ(request("POST", "/v1/recorder/start").status, 200);
+  EXPECT_EQ(get("/v1/recorder")["on"], true);
+}
+
+TEST(Api, WithoutARecorderItsUrlsSayHowToGetOne) {
+  NoCommands jobs;
+  const Api api({.name = "box",
+                 .version = "1.2",
+                 .snapshot = example,
+                 .is_ready = [] { return true; },
+                 .settings = json::object(),
+                 .jobs = &jobs});
+  for (const char* path : {"/v1/recording", "/v1/recorder"}) {
+    const Reply reply = api.handle({.method = "GET", .path = path});
+    EXPECT_EQ(reply.status, 404);
+    EXPECT_THAT(reply.body, HasSubstr("start it without --record off"));
+  }
+  EXPECT_EQ(api.handle({.method = "POST", .path = "/v1/recorder/stop"}).status, 404);
 }
 
 TEST_F(ApiTest, RefusesUnknownJobsUrlsAndMethods) {

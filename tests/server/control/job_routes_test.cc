@@ -34,6 +34,9 @@ class Recorder : public server::JobControl {
   JobResult set_timeout(uint32_t id, Duration timeout) override {
     return answer(fmt::format("set {} {}", id, in_nanoseconds(timeout)));
   }
+  JobResult set_silence(uint32_t id, trio_ml::Silence silence) override {
+    return answer(fmt::format("silence {} {}", id, trio_ml::to_string(silence)));
+  }
   JobResult evict_source(uint32_t id, uint32_t source) override {
     return answer(fmt::format("evict {} {}", id, source));
   }
@@ -126,10 +129,19 @@ TEST_F(JobRoutes, AddRefusesABadBody) {
   expect_refused(add(R"({"id": 3, "sources": 4})"), 503, "the server ends");
 }
 
-TEST_F(JobRoutes, PatchRefusesEverythingButATimeout) {
+TEST_F(JobRoutes, PatchChangesTheEffectOfSilence) {
+  const Reply reply = ask("PATCH", "/v1/jobs/3", R"({"silence": "exclude", "timeout_ms": 7})");
+  EXPECT_EQ(reply.status, 200) << reply.body;
+  EXPECT_EQ(json::parse(reply.body), (json{{"id", 3}, {"silence", "exclude"}, {"timeout_ms", 7}}));
+  EXPECT_THAT(jobs_.calls, ElementsAre("silence 3 exclude", "set 3 7000000"));
+}
+
+TEST_F(JobRoutes, PatchRefusesEverythingButATimeoutAndSilence) {
   const auto patch = [this](const std::string& body) { return ask("PATCH", "/v1/jobs/3", body); };
   expect_refused(patch("timeout_ms=5"), 400, "the body is not JSON");
-  expect_refused(patch("{}"), 400, "timeout_ms is missing");
+  expect_refused(patch("{}"), 400, "timeout_ms or silence is missing");
+  expect_refused(patch(R"({"silence": "ignore"})"), 400, "allowed: auto, wait, exclude, end");
+  expect_refused(patch(R"({"silence": 3})"), 400, "silence");
   expect_refused(patch(R"({"sources": 5})"), 400, "key 'sources' of a running job cannot change");
   expect_refused(patch(R"({"timeout_ms": 0})"), 400, "1 to 60000");
   expect_refused(patch(R"({"timeout_ms": 60001})"), 400, "1 to 60000");

@@ -98,7 +98,8 @@ TEST_F(PagesTest, JobHasRanksStallsAndBlocks) {
   const std::string page = get("/jobs/4");
   for (const char* part :
        {"<h2 id=\"facts-title\">Job 4</h2>", "<td>member</td><td class=\"bad\">no</td>",
-        "<td>10.0.0.2:4000</td><td>600 ms</td><td class=\"bad\">500 ms</td>",
+        "<td>10.0.0.2:4000</td><td>600 ms</td><td>unknown</td>",
+        "<td>unknown</td><td class=\"bad\">500 ms</td>",
         "<td>1</td><td>9</td><td>0 s ago</td><td>500 ms</td><td class=\"bad\">goes on</td>",
         "<td>9</td><td>500 ms</td><td>1</td>", "data-page=\"job\""}) {
     EXPECT_THAT(page, HasSubstr(part));

@@ -123,12 +123,72 @@ TEST(Who, AStragglerThatTheJobLeavesBehindIsNamed) {
 TEST(Who, AnAbsentUpperAggregatorIsNamed) {
   server::JobSnapshot job = job_with_members(1);
   job.config.upstream = Endpoint::ipv4(0x0a000009, 12000);
+  job.upstream = {.state = server::UpstreamSnapshot::State::kSilent, .silent_for = seconds(4)};
   job.blocks = {{.block_id = 5, .referenced_at = kNow - seconds(1), .waits_upstream = true}};
   const std::vector<Wait> waits = waits_of(job);
   ASSERT_EQ(waits.size(), 1U);
   EXPECT_THAT(waits[0].missing, IsEmpty());
   EXPECT_EQ(waits[0].address, "10.0.0.9:12000");
-  EXPECT_THAT(waits[0].advice, HasSubstr("upper aggregator 10.0.0.9:12000 has not answered"));
+  EXPECT_THAT(waits[0].advice,
+              HasSubstr("upper aggregator 10.0.0.9:12000 has not answered for 4.0 s"));
+}
+
+TEST(Who, AnUpperAggregatorThatWaitsForOthersIsNotAtFault) {
+  server::JobSnapshot job = job_with_members(1);
+  job.config.upstream = Endpoint::ipv4(0x0a000009, 12000);
+  job.upstream = {.state = server::UpstreamSnapshot::State::kJoined};
+  job.blocks = {{.block_id = 5, .referenced_at = kNow - seconds(1), .waits_upstream = true}};
+  const std::vector<Wait> waits = waits_of(job);
+  ASSERT_EQ(waits.size(), 1U);
+  EXPECT_THAT(waits[0].advice, HasSubstr("10.0.0.9:12000 waits for others: run tributary who"));
+}
+
+TEST(Who, AJoinThatWaitsForAnUpperAggregatorNamesIt) {
+  using State = server::UpstreamSnapshot::State;
+  server::JobSnapshot job = job_with_members(2);
+  job.config.upstream = Endpoint::ipv4(0x0a000009, 12000);
+  job.session = 0;
+  for (auto& source : job.sources) source = {.state = SourceState::kJoining, .joining = true};
+  const auto advice_for = [&job](const server::UpstreamSnapshot& upstream) {
+    job.upstream = upstream;
+    const std::vector<Wait> waits = waits_of(job);
+    EXPECT_EQ(waits.size(), 1U);
+    return waits.empty() ? std::string() : waits[0].address + ": " + waits[0].advice;
+  };
+  EXPECT_THAT(advice_for({.state = State::kSilent, .silent_for = milliseconds(2500)}),
+              HasSubstr("10.0.0.9:12000: the upper aggregator 10.0.0.9:12000 has not answered for "
+                        "2.5 s: check that it runs"));
+  EXPECT_THAT(advice_for({.state = State::kRefused, .refusal = wire::Reason::kUnknownJob}),
+              HasSubstr("the upper aggregator 10.0.0.9:12000 refuses this one: unknown_job"));
+  EXPECT_THAT(advice_for({.state = State::kJoining, .waits_at = job.config.upstream}),
+              HasSubstr("10.0.0.9:12000 waits for its other aggregators: run tributary who there"));
+  EXPECT_THAT(advice_for({.state = State::kJoining,
+                          .waits_at = Endpoint::ipv4(0x0a00000a, 12000),
+                          .waits_for_silent = true}),
+              HasSubstr("aggregator 10.0.0.10:12000, above 10.0.0.9:12000, does not answer"));
+  job.sources[1].joining = false;  // A rank below has not come: no session is asked for.
+  const std::vector<Wait> waits = waits_of(job);
+  ASSERT_EQ(waits.size(), 1U);
+  EXPECT_THAT(waits[0].advice, ::testing::Not(HasSubstr("upper")));
+}
+
+TEST(Who, ALowerAggregatorIsNamedAsOne) {
+  server::JobSnapshot job = job_with_members(2);
+  job.config.sources_are_aggregators = true;
+  job.sources[1].ranks = {4, 5};
+  job.blocks = {block_without(1, 7, seconds(2))};
+  EXPECT_THAT(waits_of(job).at(0).advice,
+              HasSubstr("the lower aggregator of ranks 4, 5 waits for one of its ranks: run "
+                        "tributary who there (10.0.0.2:4000)"));
+  job.sources[1].silent_for = seconds(2);
+  EXPECT_THAT(waits_of(job).at(0).advice,
+              HasSubstr("the lower aggregator of ranks 4, 5 is silent: check that it runs at "
+                        "10.0.0.2:4000"));
+  job.session = 0;
+  job.sources[0].joining = true;
+  job.sources[1] = {};
+  EXPECT_THAT(waits_of(job).at(0).advice,
+              HasSubstr("the lower aggregator with upstream_source=1 has not joined: start it"));
 }
 
 }  // namespace

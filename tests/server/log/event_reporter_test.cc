@@ -83,7 +83,7 @@ TEST_F(EventReporterTest, EventOfAJobHasNoRank) {
 }
 
 TEST_F(EventReporterTest, EveryKindHasAName) {
-  for (uint32_t kind = 0; kind <= static_cast<uint32_t>(EventKind::kUpstreamLost); kind++) {
+  for (uint32_t kind = 0; kind <= static_cast<uint32_t>(EventKind::kUpstreamHeard); kind++) {
     reporter_.report({.kind = static_cast<EventKind>(kind), .at = now_});
   }
   for (const std::string& line : lines()) {
@@ -118,21 +118,21 @@ TEST_F(EventReporterTest, RefusalsAndDropsAreCountedByReason) {
   EXPECT_THAT(lines(), IsEmpty());
 }
 
-TEST_F(EventReporterTest, SilenceIsLoggedOnceAndItsEnd) {
-  Snapshot made = snapshot();
-  reporter_.compare(made);
-  made.jobs[0].sources[1].state = SourceState::kSilent;
-  reporter_.compare(made);
-  reporter_.compare(made);
+TEST_F(EventReporterTest, SilenceNamesItsOutcome) {
+  Event event{.job_id = 1, .value = 3500, .at = now_};
+  trio_ml::include(event.ranks, 1);
+  event.address = Endpoint::ipv4(0x0a000002, 4000);
+  for (const EventKind kind : {EventKind::kSilenceWaited, EventKind::kSilenceExcluded,
+                               EventKind::kSilenceEnded, EventKind::kHeardAgain}) {
+    event.kind = kind;
+    reporter_.report(event);
+  }
   EXPECT_THAT(
       lines(),
       ElementsAre(
-          R"({"level":"warn","event":"rank_silent","job":1,"rank":1,"address":"10.0.0.2:4000"})"));
-  made.jobs[0].sources[1].state = SourceState::kMember;
-  reporter_.compare(made);
-  EXPECT_THAT(
-      lines(),
-      ElementsAre(
+          R"({"level":"warn","event":"rank_silent","job":1,"rank":1,"silent_ms":3500,"outcome":"wait","address":"10.0.0.2:4000"})",
+          R"({"level":"warn","event":"rank_silent","job":1,"rank":1,"silent_ms":3500,"outcome":"exclude","address":"10.0.0.2:4000"})",
+          R"({"level":"warn","event":"rank_silent","job":1,"rank":1,"silent_ms":3500,"outcome":"end","address":"10.0.0.2:4000"})",
           R"({"level":"info","event":"rank_heard","job":1,"rank":1,"address":"10.0.0.2:4000"})"));
 }
 

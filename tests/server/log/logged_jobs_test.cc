@@ -19,6 +19,7 @@ class Answering final : public JobControl {
   JobResult remove_job(uint32_t, bool) override { return answer; }
   JobResult drain_job(uint32_t) override { return answer; }
   JobResult set_timeout(uint32_t, Duration) override { return answer; }
+  JobResult set_silence(uint32_t, trio_ml::Silence) override { return answer; }
   JobResult evict_source(uint32_t, uint32_t) override { return answer; }
 };
 
@@ -47,6 +48,9 @@ TEST_F(LoggedJobsTest, EachCommandHasALine) {
   EXPECT_TRUE(jobs_.set_timeout(7, milliseconds(30)).has_value());
   EXPECT_EQ(last_line().dump(),
             R"({"level":"info","event":"job_timeout_changed","job":7,"timeout_ms":30})");
+  EXPECT_TRUE(jobs_.set_silence(7, trio_ml::Silence::kExclude).has_value());
+  EXPECT_EQ(last_line().dump(),
+            R"({"level":"info","event":"job_silence_changed","job":7,"silence":"exclude"})");
   EXPECT_TRUE(jobs_.evict_source(7, 2).has_value());
   EXPECT_EQ(last_line().dump(), R"({"level":"info","event":"source_evicted","job":7,"source":2})");
 }

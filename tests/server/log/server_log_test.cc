@@ -46,5 +46,32 @@ TEST(ServerLogTest, TellsTheLifeOfASession) {
   EXPECT_EQ(answer["lines"], events.size());
 }
 
+TEST(ServerLogTest, ChangeOfTheLevelAppearsIfOneLevelTakesInfo) {
+  const io::FileDescriptor nowhere(open("/dev/null", O_WRONLY | O_CLOEXEC));
+  const auto appliance = Appliance::start({.listen = Endpoint::ipv4(0x7f000001, 0),
+                                           .memory_mb = 64,
+                                           .jobs = {{.id = 1, .sources = 1}}});
+  ASSERT_TRUE(appliance.has_value()) << appliance.error().text;
+  ServerLog log({.file = nowhere.get()}, **appliance);
+  for (const LogLevel level : {LogLevel::kError, LogLevel::kWarn, LogLevel::kWarn, LogLevel::kDebug,
+                               LogLevel::kInfo, LogLevel::kInfo}) {
+    log.set_level(level);
+    EXPECT_EQ(log.recent()["level"], to_string(level));
+  }
+  const auto rows = log.recent()["rows"];
+  ASSERT_EQ(rows.size(), 3U) << rows;
+  const auto change = [](const char* from, const char* to) {
+    return std::pair<std::string, std::string>(from, to);
+  };
+  const auto nth = [&rows](size_t i) {
+    return std::pair<std::string, std::string>(rows[i].at("from"), rows[i].at("to"));
+  };
+  EXPECT_EQ(nth(0), change("info", "error"));
+  EXPECT_EQ(nth(1), change("warn", "debug"));
+  EXPECT_EQ(nth(2), change("debug", "info"));
+  log.log().write(LogLevel::kDebug, "rank_joined");
+  EXPECT_EQ(log.recent()["rows"].size(), 3U);
+}
+
 }  // namespace
 }  // namespace tributary::server

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// The last report of a member about itself: its counts, its rate, and the ranks that it waits for.
+///
+/// Model:   A worker sends its totals once a second, so a lost report costs nothing. Nothing but
+///          pages for people depends on them: a worker may state anything.
+/// Threads: Owned by shard 0.
+/// Tests:   tests/apps/trio_ml/member_report_test.cc
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "base/time.h"
+#include "wire/trio_ml.h"
+
+namespace tributary::trio_ml {
+
+/// Reports that arrive closer together give no rate. Assumed: the first was delayed on its way, so
+/// the time between them says nothing.
+inline constexpr Duration kReportApart = milliseconds(100);
+
+struct MemberReport {
+  wire::WorkerReport totals;  ///< Since the session began.
+  Instant at;                 ///< Time of arrival; 0: none has come.
+  double bytes_per_s = 0;     ///< Between the last two reports.
+  double retransmitted_per_s = 0;
+
+  [[nodiscard]] bool has_come() const { return at > Instant(); }
+
+  void take(const wire::WorkerReport& report, Instant now) {
+    if (has_come() && now - at < kReportApart) {
+      totals = report;
+      return;
+    }
+    if (has_come()) {
+      const double seconds = in_seconds(now - at);
+      bytes_per_s = growth(totals.bytes, report.bytes) / seconds;
+      retransmitted_per_s = growth(totals.retransmitted, report.retransmitted) / seconds;
+    }
+    totals = report;
+    at = now;
+  }
+
+ private:
+  /// Returns the growth of a total; 0 if it falls, which only a faulty worker reports.
+  [[nodiscard]] static double growth(uint64_t before, uint64_t after) {
+    return static_cast<double>(after - std::min(before, after));
+  }
+};
+
+}  // namespace tributary::trio_ml

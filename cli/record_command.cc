@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/record_command.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result_file.h"
+#include "cli/console.h"
+#include "cli/local_server.h"
+#include "cli/settings.h"
+#include "recorder/perfetto.h"
+#include "recorder/timeline.h"
+#include "server/control/http_client.h"
+
+namespace tributary::cli {
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kCommand = "record";
+constexpr const char* kRecordingPath = "/v1/recording";
+constexpr uint64_t kJobMax = 255;
+constexpr uint64_t kRankMax = 65'534;
+
+struct RecordFlags {
+  ServerChoice server;
+  std::string out;
+  std::vector<std::string> files;
+  recorder::Filter filter;
+  std::string perfetto;
+};
+
+int run_status(const RecordFlags& flags) {
+  const auto server = find_server(flags.server);
+  if (!server) return fail(kCommand, server.error());
+  const auto state = control::get(server->path, "/v1/recorder");
+  if (!state) return fail(kCommand, state.error());
+  if (flags.server.as_json) {
+    print("{}\n", state->dump(2));
+    return 0;
+  }
+  print("{}: {}, {} events for each core; {} recorded, {} overwritten, {} left out\n", server->name,
+        state->at("on").get<bool>() ? "records" : "does not record",
+        state->at("events_per_core").dump(), state->at("recorded").dump(),
+        state->at("overwritten").dump(), state->at("left_out").dump());
+  const auto last_file = state->at("last_file").get<std::string>();
+  if (!last_file.empty()) print("last file: {}\n", last_file);
+  const auto last_error = state->at("last_error").get<std::string>();
+  if (!last_error.empty()) print("last error: {}\n", last_error);
+  return 0;
+}
+
+int run_dump(const RecordFlags& flags) {
+  const auto server = find_server(flags.server);
+  if (!server) return fail(kCommand, server.error());
+  const auto bytes = control::get_bytes(server->path, kRecordingPath);
+  if (!bytes) return fail(kCommand, bytes.error());
+  const auto recording = recorder::read_recording(std::as_bytes(std::span(*bytes)));
+  if (!recording) return fail(kCommand, {"the server's answer " + recording.error().text});
+  if (const auto written = write_result_file(flags.out, *bytes); !written) {
+    return fail(kCommand, {"--out " + written.error().text});
+  }
+  print("{}: {} events, {} lost\n", flags.out, recording->event_count(), recording->lost());
+  return 0;
+}
+
+int run_switch(const RecordFlags& flags, bool on) {
+  const auto server = find_server(flags.server);
+  if (!server) return fail(kCommand, server.error());
+  const auto answer =
+      control::ask(server->path, "POST", on ? "/v1/recorder/start" : "/v1/recorder/stop");
+  if (!answer) return fail(kCommand, answer.error());
+  print("{} {}\n", server->name, on ? "records" : "does not record");
+  return 0;
+}
+
+int run_show(const RecordFlags& flags) {
+  std::vector<recorder::Recording> recordings;
+  for (const std::string& path : flags.files) {
+    auto recording = recorder::read_recording_file(path);
+    if (!recording) return fail(kCommand, recording.error());
+    recordings.push_back(*std::move(recording));
+  }
+  const auto events = recorder::merge(recordings, flags.filter);
+  if (!flags.perfetto.empty()) {
+    const auto written =
+        write_result_file(flags.perfetto, recorder::as_perfetto(recordings, events));
+    if (!written) return fail(kCommand, {"--perfetto " + written.error().text});
+    print("{}: {} events; open it with https://ui.perfetto.dev\n", flags.perfetto, events.size());
+    return 0;
+  }
+  if (flags.server.as_json) {
+    print("{}\n", recorder::as_json(recordings, events)
+                      .dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+  } else {
+    print("{}", recorder::as_text(recordings, events));
+  }
+  return 0;
+}
+
+/// Adds an option that limits the events to those with this number.
+void add_limit(CLI::App& command, const char* name, uint64_t max, std::optional<uint32_t>& value,
+               const char* help) {
+  add_key(command, name, {.type = KeyType::kUint, .min = 0, .max = max}, "all", help,
+          [&value](const KeyValue& written) {
+            value = static_cast<uint32_t>(std::get<uint64_t>(written));
+          });
+}
+
+CLI::App* add_verb(CLI::App& record, const char* verb, const char* help,
+                   const std::shared_ptr<RecordFlags>& flags, int& exit_code,
+                   int (*run)(const RecordFlags&)) {
+  CLI::App* command = record.add_subcommand(verb, help);
+  command->callback([flags, &exit_code, run] { exit_code = run(*flags); });
+  return command;
+}
+
+}  // namespace
+
+void add_record_command(CLI::App& app, int& exit_code) {
+  CLI::App* record = app.add_subcommand(
+      "record", "Take and show recordings of the recent events of servers and workers");
+  record->require_subcommand(1);
+  const auto flags = std::make_shared<RecordFlags>();
+
+  CLI::App* dump =
+      add_verb(*record, "dump", "Write the recent events of a running server to a file", flags,
+               exit_code, run_dump);
+  add_server_name(*dump, flags->server);
+  dump->add_option("--out", flags->out, "The file")->type_name("FILE")->required();
+
+  CLI::App* status = add_verb(*record, "status", "Show whether a running server records", flags,
+                              exit_code, run_status);
+  add_server_name(*status, flags->server);
+  add_json_output(*status, flags->server);
+
+  CLI::App* start = add_verb(*record, "start", "Let a running server record", flags, exit_code,
+                             [](const RecordFlags& given) { return run_switch(given, true); });
+  add_server_name(*start, flags->server);
+  CLI::App* stop =
+      add_verb(*record, "stop", "Let a running server record nothing; its events stay", flags,
+               exit_code, [](const RecordFlags& given) { return run_switch(given, false); });
+  add_server_name(*stop, flags->server);
+
+  CLI::App* show =
+      add_verb(*record, "show", "Print recordings of servers and workers as one timeline", flags,
+               exit_code, run_show);
+  show->add_option("FILE", flags->files, "Recordings")->required();
+  add_limit(*show, "--job", kJobMax, flags->filter.job, "Only this job");
+  add_limit(*show, "--block", UINT32_MAX, flags->filter.block, "Only events about this block");
+  add_limit(*show, "--rank", kRankMax, flags->filter.rank, "Only events about this rank");
+  add_json_output(*show, flags->server);
+  show->add_option("--perfetto", flags->perfetto,
+                   "Write Chrome trace JSON for ui.perfetto.dev to this file instead")
+      ->type_name("FILE");
+}
+
+}  // namespace tributary::cli

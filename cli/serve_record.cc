@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/serve_record.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <bit>
+#include <string>
+
+#include "cli/settings.h"
+
+namespace tributary::cli {
+namespace {
+
+constexpr uint32_t kEventsMin = 64;
+constexpr uint64_t kStallMsMax = 3'600'000;
+constexpr std::array<const char*, 4> kRecordFlags{"--record", "--record-dir", "--record-events",
+                                                  "--record-stall-ms"};
+
+}  // namespace
+
+void add_record_flags(CLI::App& command, server::RecordConfig& config) {
+  add_on_off(command, "--record", config.on,
+             "Keep the recent events of each core in memory, for tributary record (trio-ml)");
+  command
+      .add_option("--record-dir", config.folder,
+                  "Folder of the recordings that a signal, a stall or an abnormal end writes; "
+                  "default: that of the control socket")
+      ->type_name("FOLDER");
+  add_uint(command, "--record-events", config.events, kEventsMin, recorder::kEventsMax,
+           "Events that each core keeps, of 32 bytes each; a power of two");
+  add_milliseconds(command, "--record-stall-ms", config.stall_after, 0, kStallMsMax,
+                   "Write a recording when a block has waited this long for a rank; 0: never");
+}
+
+const char* given_record_flag(const CLI::App& command) {
+  for (const char* flag : kRecordFlags) {
+    if (command.count(flag) > 0) return flag;
+  }
+  return nullptr;
+}
+
+Result<void> check_record_flags(const CLI::App& command, const server::RecordConfig& config) {
+  if (!std::has_single_bit(config.events)) {
+    return failure(
+        fmt::format("--record-events {} is not allowed; allowed is a power of two from {} to {}",
+                    config.events, kEventsMin, recorder::kEventsMax));
+  }
+  for (const char* flag : kRecordFlags) {
+    if (!config.on && flag != kRecordFlags[0] && command.count(flag) > 0) {
+      return failure(fmt::format("{} needs --record on", flag));
+    }
+  }
+  return {};
+}
+
+}  // namespace tributary::cli

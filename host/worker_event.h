@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// Events that a rank announces to its program while it reduces: waits, degraded results and
+/// stragglers.
+///
+/// Units:   Ranks of the job; blocks of one tensor's part on one channel.
+/// Threads: Plain values without shared state.
+/// Tests:   tests/host/worker_event_test.cc
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/time.h"
+#include "host/all_reduce.h"
+
+namespace tributary::host {
+
+/// A wait is announced after this time. Assumed: ranks that compute the same differ by less.
+inline constexpr Duration kWaitAnnouncedAfter = seconds(1);
+/// Shortest time between the announcements of two waits.
+inline constexpr Duration kWaitsAnnouncedEvery = seconds(10);
+
+struct WorkerEvent {
+  enum class Kind : uint8_t {
+    kWaiting,    ///< A block has waited for kWaitAnnouncedAfter. Once for each wait.
+    kDegraded,   ///< An all-reduce has blocks that lack a rank, or are imprecise.
+    kStraggler,  ///< The aggregator stopped waiting for these ranks.
+    kReturned,   ///< It waits for them as before.
+  };
+  Kind kind = Kind::kWaiting;
+  SourceSet ranks{};    ///< Those waited for, missing, or lagging; empty: unknown.
+  uint64_t blocks = 0;  ///< kDegraded: such blocks of the tensor.
+  Duration waited{};    ///< kWaiting.
+  std::string text;     ///< One line for people.
+};
+
+/// Decides which waits are announced.
+class WaitAnnouncer {
+ public:
+  /// Returns whether to announce the wait of the oldest position now. Each is announced once.
+  [[nodiscard]] bool is_due(uint64_t position, Instant first_sent_at, Instant now) {
+    if (now < due_at(position, first_sent_at)) return false;
+    said_ = position;
+    next_at_ = now + kWaitsAnnouncedEvery;
+    return true;
+  }
+  /// Returns when the wait of the oldest position is to be announced; never if it was.
+  [[nodiscard]] Instant due_at(uint64_t position, Instant first_sent_at) const {
+    if (said_ == position) return Instant::never();
+    const Instant waited_at = first_sent_at + kWaitAnnouncedAfter;
+    return waited_at < next_at_ ? next_at_ : waited_at;
+  }
+
+ private:
+  uint64_t said_ = UINT64_MAX;
+  Instant next_at_;
+};
+
+}  // namespace tributary::host

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// The part of WorkerProtocol that tells people about the job: announcements to the program, and
+// reports to the aggregator.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "host/worker_protocol.h"
+
+namespace tributary::host {
+namespace {
+
+/// Returns the ranks in `some` that are not in `others`.
+SourceSet without(const SourceSet& some, const SourceSet& others) {
+  SourceSet rest{};
+  for (uint32_t i = 0; i < rest.size(); i++) rest[i] = some[i] & ~others[i];
+  return rest;
+}
+
+}  // namespace
+
+// --- Announcements ---
+
+/// Announces once the ranks or the aggregator that the oldest block waits for.
+void WorkerProtocol::announce_wait(Instant now) {
+  if (!config_.on_event || stream_.base() == stream_.next()) return;
+  const uint64_t oldest = stream_.base();
+  const Instant first_sent_at = stream_.first_sent_at(oldest);
+  if (!announcer_.is_due(oldest, first_sent_at, now)) return;
+  const Instant heard_at = repair_.last_heard_at();
+  // The aggregator answers each question at once, so one that was not heard since then is silent.
+  const EndReason reason = end_.waits_for({oldest, first_sent_at}, now - heard_at,
+                                          now - first_sent_at, join_.terms(), now);
+  config_.on_event({.kind = WorkerEvent::Kind::kWaiting,
+                    .ranks = end_.missing_at(oldest, join_.terms()),
+                    .waited = now - first_sent_at,
+                    .text = reason.text});
+}
+
+void WorkerProtocol::announce_degraded(const Transfer& transfer) {
+  if (!config_.on_event || transfer.outcome.degraded.empty()) return;
+  const SourceSet world = ranks_below(config_.world);
+  SourceSet missing{};
+  for (const DegradedRange& range : transfer.outcome.degraded) {
+    const SourceSet lacks = without(world, range.sources);
+    for (uint32_t i = 0; i < missing.size(); i++) missing[i] |= lacks[i];
+  }
+  const uint64_t blocks = transfer.outcome.degraded.size();
+  config_.on_event(
+      {.kind = WorkerEvent::Kind::kDegraded,
+       .ranks = missing,
+       .blocks = blocks,
+       .text = missing == SourceSet{}
+                   ? fmt::format("{} of {} blocks lost precision", blocks, transfer.outcome.blocks)
+                   : fmt::format("{} of {} blocks lack {}", blocks, transfer.outcome.blocks,
+                                 ranks_text(missing, ""))});
+}
+
+/// Announces the ranks that the aggregator has stopped waiting for since `before`, and those for
+/// which it waits once more.
+void WorkerProtocol::announce_stragglers(const SourceSet& before) {
+  const SourceSet& ranks = permanent_.ranks();
+  if (!config_.on_event || ranks == before) return;
+  const SourceSet lagging = without(ranks, before);
+  const SourceSet returned = without(before, ranks);
+  if (lagging != SourceSet{}) {
+    config_.on_event({.kind = WorkerEvent::Kind::kStraggler,
+                      .ranks = lagging,
+                      .text = fmt::format("blocks do not wait for {}", ranks_text(lagging, ""))});
+  }
+  if (returned != SourceSet{}) {
+    config_.on_event(
+        {.kind = WorkerEvent::Kind::kReturned,
+         .ranks = returned,
+         .text = fmt::format("blocks wait for {} as before", ranks_text(returned, ""))});
+  }
+}
+
+// --- Reports ---
+
+wire::WorkerReport WorkerProtocol::report(Instant now) const {
+  wire::WorkerReport report{.blocks = counters_.blocks,
+                            .degraded = counters_.degraded_blocks,
+                            .retransmitted = counters_.retransmitted,
+                            .probes = counters_.probes,
+                            .bytes = counters_.bytes};
+  if (end_.ended() || stream_.base() == stream_.next()) return report;
+  const Duration waited = now - stream_.first_sent_at(stream_.base());
+  if (waited < kWaitAnnouncedAfter) return report;
+  report.waited_ms = static_cast<uint32_t>(std::min<int64_t>(in_milliseconds(waited), UINT32_MAX));
+  report.waits_for = end_.missing_at(stream_.base(), join_.terms());
+  return report;
+}
+
+Outgoing WorkerProtocol::write_report(std::span<std::byte> out, Instant now) {
+  report_at_ = end_.ended() ? Instant::never() : now + kReportEvery;
+  wire::Message message = control(wire::MessageType::kReport);
+  message.body.report = report(now);
+  return write_control(message, out);
+}
+
+}  // namespace tributary::host

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// A timeline as Chrome trace JSON, which ui.perfetto.dev and chrome://tracing open.
+///
+/// Model:   A process for each recording, a thread for each core or channel, an instant for each
+///          event. A block is an asynchronous span: at the server from its first contribution to its
+///          result, at a worker from its first packet to its result.
+/// Units:   Microseconds with three decimals, from the first event on.
+/// Bounds:  At most kSpansMax spans; `spans_left_out` in `otherData` counts the others.
+/// Source:  Chrome's "Trace Event Format".
+/// Tests:   tests/recorder/perfetto_test.cc
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "recorder/timeline.h"
+
+namespace tributary::recorder {
+
+inline constexpr uint32_t kSpansMax = 1'000'000;
+
+[[nodiscard]] std::string as_perfetto(std::span<const Recording> recordings,
+                                      std::span<const TimedEvent> events);
+
+}  // namespace tributary::recorder

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// The recordings of one process in a folder: their names, and how many stay.
+///
+/// Model:   A file is NAME-TIME-CAUSE.trec, with the time in UTC. The newest kFilesMax stay, so a
+///          server that stalls again and again does not fill the disk.
+/// Threads: Any; the file system serialises.
+/// Errors:  One line with the path, the cause and the remedy. A file that does not fit is removed.
+/// Tests:   tests/recorder/recording_files_test.cc
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "recorder/format.h"
+
+namespace tributary::recorder {
+
+/// Assumed: enough to see a pattern. At the default size a file has a megabyte for each core.
+inline constexpr uint32_t kFilesMax = 16;
+
+class RecordingFiles {
+ public:
+  /// @param folder Exists and is writable; else an error.
+  /// @param name   Of the server; "/" becomes "_".
+  static Result<RecordingFiles> open(const std::string& folder, const std::string& name);
+
+  /// Returns a path for a file of this moment.
+  [[nodiscard]] std::string path_for(Cause cause) const;
+  /// Writes a recording and removes the oldest ones. @return its path.
+  [[nodiscard]] Result<std::string> store(Cause cause, std::string_view content) const;
+
+ private:
+  RecordingFiles(std::string folder, std::string name)
+      : folder_(std::move(folder)), name_(std::move(name)) {}
+  void remove_oldest() const;
+
+  std::string folder_;
+  std::string name_;
+};
+
+}  // namespace tributary::recorder

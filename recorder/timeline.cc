@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "recorder/timeline.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ctime>
+#include <utility>
+
+namespace tributary::recorder {
+namespace {
+
+constexpr int64_t kNsPerSecond = 1'000'000'000;
+
+/// Adds modulo 2^64: a file may state any number.
+int64_t sum(int64_t a, int64_t b) {
+  return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+}
+
+bool has_clock_of(const FileHeader& a, const FileHeader& b) {
+  return a.boot == b.boot && a.boot[0] != '\0';
+}
+
+/// Returns the offset from the times of a recording to UTC.
+int64_t to_utc(const Recording& recording, const Recording& first) {
+  if (!has_clock_of(recording.header, first.header)) return recording.header.to_realtime_ns;
+  // By the clock that both share, so that a step of the wall clock between the files has no effect.
+  const int64_t shared =
+      sum(first.header.to_realtime_ns, -std::max(first.header.to_monotonic_ns, -INT64_MAX));
+  return sum(recording.header.to_monotonic_ns, shared);
+}
+
+/// Returns the events by time; those of one time in the order in which they stand.
+std::vector<TimedEvent> in_order(const std::vector<TimedEvent>& events) {
+  std::vector<std::pair<int64_t, size_t>> order;
+  order.reserve(events.size());
+  for (size_t i = 0; i < events.size(); i++) order.emplace_back(events[i].at_ns, i);
+  std::ranges::sort(order);
+  std::vector<TimedEvent> sorted;
+  sorted.reserve(events.size());
+  for (const auto& [at_ns, place] : order) sorted.push_back(events[place]);
+  return sorted;
+}
+
+std::string blocks_text(const Event& event) {
+  if (event.count == 0) return {};
+  if (event.count == 1) return fmt::format("block {}", event.block);
+  // Block ids wrap.
+  return fmt::format("blocks {}-{}", event.block, event.block + event.count - 1);
+}
+
+std::string recording_line(const Recording& recording) {
+  const FileHeader& header = recording.header;
+  std::string text = fmt::format(
+      "{}: {}, host {}, pid {}, written {} UTC ({}{}): {} events, {} lost{}\n",
+      recording.path.empty() ? "recording" : recording.path, recording.title(), recording.host,
+      header.pid, time_text(sum(header.at_ns, header.to_realtime_ns)), name_of(header.cause),
+      header.signal == 0 ? "" : fmt::format(", signal {}", header.signal), recording.event_count(),
+      recording.lost(),
+      recording.left_out() == 0 ? "" : fmt::format(", {} left out", recording.left_out()));
+  for (const Section& section : recording.sections) {
+    if (section.damaged == 0) continue;
+    text += fmt::format("  {}: {} damaged entries\n", recording.track_of(section), section.damaged);
+  }
+  if (!recording.problem.empty()) text += fmt::format("  incomplete: {}\n", recording.problem);
+  return text;
+}
+
+std::string event_line(const Recording& recording, const TimedEvent& timed) {
+  const Event& event = timed.event;
+  std::string text =
+      fmt::format("{}  {:<22} {:<19} job {}", time_text(timed.at_ns),
+                  recording.title() + " " + recording.track_of(recording.sections[timed.section]),
+                  name_of(event.kind), event.job);
+  if (event.rank != kNoRank) text += fmt::format(" rank {}", event.rank);
+  if (event.count > 0) text += " " + blocks_text(event);
+  if (const std::string detail = recording.detail_of(event); !detail.empty()) text += " " + detail;
+  if (is_wait(event.kind)) text += fmt::format(" for {} ms", event.value);
+  if (event.kind == Kind::kSessionStarted) text += fmt::format(" sources {}", event.value);
+  if (event.open) text += " (goes on)";
+  return text + "\n";
+}
+
+}  // namespace
+
+bool Filter::passes(const Event& event) const {
+  if (job && event.job != *job) return false;
+  if (rank && event.rank != *rank) return false;
+  // Modulo 2^32, like the block ids of a run.
+  return !block || static_cast<uint32_t>(*block - event.block) < event.count;
+}
+
+std::vector<TimedEvent> merge(std::span<const Recording> recordings, const Filter& filter) {
+  std::vector<TimedEvent> events;
+  for (uint32_t i = 0; i < recordings.size(); i++) {
+    const Recording& recording = recordings[i];
+    const int64_t offset_ns = to_utc(recording, recordings[0]);
+    for (uint32_t k = 0; k < recording.sections.size(); k++) {
+      for (const Event& event : recording.sections[k].events) {
+        if (!filter.passes(event)) continue;
+        events.push_back({sum(event.at_ns, offset_ns), i, k, event});
+      }
+    }
+  }
+  return in_order(events);
+}
+
+bool share_clock(std::span<const Recording> recordings) {
+  return std::ranges::all_of(recordings, [&](const Recording& each) {
+    return has_clock_of(each.header, recordings[0].header);
+  });
+}
+
+std::string time_text(int64_t at_ns) {
+  int64_t part_ns = at_ns % kNsPerSecond;
+  int64_t whole_s = at_ns / kNsPerSecond;
+  if (part_ns < 0) {
+    part_ns += kNsPerSecond;
+    whole_s--;
+  }
+  return fmt::format("{:%Y-%m-%d %H:%M:%S}.{:09}", fmt::gmtime(static_cast<std::time_t>(whole_s)),
+                     part_ns);
+}
+
+std::string as_text(std::span<const Recording> recordings, std::span<const TimedEvent> events) {
+  std::string text;
+  for (const Recording& recording : recordings) text += recording_line(recording);
+  if (recordings.size() > 1) {
+    text += share_clock(recordings)
+                ? "clocks: one machine; the order is exact to a burst of packets\n"
+                : "clocks: several machines; the order is as exact as their clocks agree\n";
+  }
+  for (const TimedEvent& timed : events) text += event_line(recordings[timed.recording], timed);
+  if (events.empty()) text += "no events\n";
+  return text;
+}
+
+nlohmann::ordered_json as_json(std::span<const Recording> recordings,
+                               std::span<const TimedEvent> events) {
+  nlohmann::ordered_json files = nlohmann::ordered_json::array();
+  for (const Recording& recording : recordings) {
+    files.push_back({{"path", recording.path},
+                     {"title", recording.title()},
+                     {"host", recording.host},
+                     {"pid", recording.header.pid},
+                     {"cause", name_of(recording.header.cause)},
+                     {"signal", recording.header.signal},
+                     {"events", recording.event_count()},
+                     {"lost", recording.lost()},
+                     {"left_out", recording.left_out()},
+                     {"problem", recording.problem}});
+  }
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  for (const TimedEvent& timed : events) {
+    const Recording& recording = recordings[timed.recording];
+    const Event& event = timed.event;
+    nlohmann::ordered_json row{{"at_ns", timed.at_ns},
+                               {"file", timed.recording},
+                               {"track", recording.track_of(recording.sections[timed.section])},
+                               {"event", name_of(event.kind)},
+                               {"job", event.job}};
+    if (event.rank != kNoRank) row["rank"] = event.rank;
+    if (event.count > 0) row.update({{"block", event.block}, {"blocks", event.count}});
+    if (const std::string detail = recording.detail_of(event); !detail.empty()) {
+      row["detail"] = detail;
+    }
+    if (event.value != 0) row["value"] = event.value;
+    if (event.open) row["open"] = true;
+    rows.push_back(std::move(row));
+  }
+  return {{"files", files}, {"one_clock", share_clock(recordings)}, {"rows", rows}};
+}
+
+}  // namespace tributary::recorder

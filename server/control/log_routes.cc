@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/control/log_routes.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <optional>
+#include <string>
+
+#include "server/control/body.h"
+
+namespace tributary::control {
+namespace {
+
+using server::LogLevel;
+
+constexpr const char* kLevelKey = "level";
+
+Reply no_log() { return error_reply(404, "this server keeps no log"); }
+
+/// Lines hold texts of strangers, which may not be UTF-8.
+std::string dump(const nlohmann::ordered_json& json) {
+  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+Result<LogLevel> level_of(const Request& request) {
+  const auto body = object_of(request, R"({"level": "debug"})");
+  if (!body) return tl::unexpected(body.error());
+  if (body->size() != 1 || !body->contains(kLevelKey)) {
+    return failure(fmt::format("body: the only key is {}", kLevelKey));
+  }
+  const nlohmann::json& value = body->at(kLevelKey);
+  const auto level = value.is_string() ? server::log_level_of(value.get_ref<const std::string&>())
+                                       : std::optional<LogLevel>();
+  if (level) return *level;
+  return failure(
+      fmt::format("body: {} is not one of {}", kLevelKey, fmt::join(server::kLogLevelNames, ", ")));
+}
+
+}  // namespace
+
+Reply get_log(const ApiConfig& config, const Request&, const UrlParts&) {
+  if (config.log == nullptr) return no_log();
+  return {.body = dump(config.log->recent())};
+}
+
+Reply patch_log(const ApiConfig& config, const Request& request, const UrlParts&) {
+  if (config.log == nullptr) return no_log();
+  const auto level = level_of(request);
+  if (!level) return error_reply(400, level.error().text);
+  config.log->set_level(*level);
+  return {.body = dump({{kLevelKey, to_string(*level)}})};
+}
+
+}  // namespace tributary::control

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/recording/stall_watch.h"
+
+namespace tributary::server {
+
+std::vector<control::Wait> StallWatch::find_new(std::span<const control::Wait> waits) {
+  std::vector<control::Wait> stalls;
+  std::set<Key> present;
+  for (const control::Wait& wait : waits) {
+    if (after_ == Duration() || !wait.block || !wait.since || *wait.since < after_) continue;
+    Key key{wait.job, wait.missing};
+    if (!known_.contains(key)) stalls.push_back(wait);
+    present.insert(std::move(key));
+  }
+  known_ = std::move(present);
+  return stalls;
+}
+
+bool StallWatch::take_file(Instant now) {
+  if (has_file_ && now - file_at_ < kStallFileEvery) return false;
+  has_file_ = true;
+  file_at_ = now;
+  return true;
+}
+
+}  // namespace tributary::server

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// Finds the waits that have become stalls, each once.
+///
+/// Model:   A stall is a block that has waited for a rank for `after`. It ends when the job stops
+///          waiting for that rank; the next one is another stall.
+/// Threads: One.
+/// Memory:  One entry for each rank that is waited for.
+/// Tests:   tests/server/recording/stall_watch_test.cc
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "server/control/who.h"
+
+namespace tributary::server {
+
+/// At most one file in this time, however many ranks stall. Assumed: a person looks at one.
+inline constexpr Duration kStallFileEvery = seconds(30);
+
+class StallWatch {
+ public:
+  /// @param after 0: no wait is a stall.
+  explicit StallWatch(Duration after) : after_(after) {}
+
+  /// Compares the waits with those of the last call. @return the new stalls.
+  [[nodiscard]] std::vector<control::Wait> find_new(std::span<const control::Wait> waits);
+  /// Tells whether a stall at `now` gets a file, and counts that file.
+  [[nodiscard]] bool take_file(Instant now);
+
+ private:
+  /// A job and the ranks that it waits for.
+  using Key = std::pair<uint32_t, std::vector<uint32_t>>;
+
+  const Duration after_;
+  std::set<Key> known_;
+  bool has_file_ = false;
+  Instant file_at_;
+};
+
+}  // namespace tributary::server

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Method: one rank without a network: its file, and folders that do not do. Whole workers are in
+//         tests/system/record_test.cc.
+#include "host/worker_recorder.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "recorder/recording.h"
+#include "tests/support/scratch_directory.h"
+
+namespace tributary::host {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(WorkerRecorder, WritesOneFileWithTheRank) {
+  const testing::ScratchDirectory scratch;
+  const auto recorder = WorkerRecorder::open(scratch.path(), 1, 3);
+  ASSERT_TRUE(recorder.has_value()) << recorder.error().text;
+  recorder::Writer* const channel = (*recorder)->add_channel();
+  channel->add(recorder::Kind::kSent, 1, 3, 7, Instant());
+  (*recorder)->store(recorder::Cause::kFailure);
+  const std::string path = (*recorder)->path();
+  (*recorder)->store(recorder::Cause::kEnd);  // The failure's file stays.
+  EXPECT_EQ((*recorder)->path(), path);
+  EXPECT_THAT(path, HasSubstr("/job-1-rank-3-"));
+  const auto recording = recorder::read_recording_file(path);
+  ASSERT_TRUE(recording.has_value()) << recording.error().text;
+  EXPECT_EQ(recording->title(), "rank 3");
+  EXPECT_EQ(recording->header.cause, recorder::Cause::kFailure);
+  ASSERT_EQ(recording->event_count(), 1U);
+  EXPECT_EQ(recording->sections[0].events[0].block, 7U);
+}
+
+TEST(WorkerRecorder, FolderThatIsGoneIsAProblemInText) {
+  const testing::ScratchDirectory scratch;
+  const auto folder = scratch.path() / "f";
+  std::filesystem::create_directory(folder);
+  const auto recorder = WorkerRecorder::open(folder, 1, 3);
+  ASSERT_TRUE(recorder.has_value());
+  std::filesystem::remove(folder);
+  (*recorder)->store(recorder::Cause::kEnd);
+  EXPECT_EQ((*recorder)->path(), "");
+  EXPECT_THAT((*recorder)->problem(), HasSubstr(folder.string()));
+}
+
+TEST(WorkerRecorder, FolderThatDoesNotExistIsRefused) {
+  const auto refused = WorkerRecorder::open("/nonexistent", 1, 3);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_THAT(refused.error().text, HasSubstr("record=/nonexistent"));
+}
+
+}  // namespace
+}  // namespace tributary::host

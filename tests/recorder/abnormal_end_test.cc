@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Method: a child process ends by each kind of bug; its last events are in the file.
+#include "recorder/abnormal_end.h"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <cstdlib>
+
+#include "base/assert.h"
+#include "recorder/recording.h"
+#include "tests/support/scratch_directory.h"
+
+namespace tributary::recorder {
+namespace {
+
+/// Records two events, of which one stays open, and fails.
+template <class Failure>
+[[noreturn]] void fail_while_recording(const std::string& path, Failure fail) {
+  FlightRecorder recorder({.name = "rack1", .events = 64});
+  Writer* const writer = recorder.add_writer(0);
+  const AbnormalEnd armed(recorder, path);
+  writer->note({.kind = Kind::kSessionStarted, .job = 1}, Instant());
+  writer->add(Kind::kArrived, 1, 2, 77, Instant(nanoseconds(1)));
+  fail();
+  std::_Exit(0);
+}
+
+void expect_events_in(const std::string& path, uint32_t signal) {
+  const auto recording = read_recording_file(path);
+  ASSERT_TRUE(recording.has_value()) << recording.error().text;
+  EXPECT_EQ(recording->problem, "");
+  EXPECT_EQ(recording->header.cause, Cause::kAbnormalEnd);
+  EXPECT_EQ(recording->header.signal, signal);
+  ASSERT_EQ(recording->event_count(), 2U);
+  EXPECT_EQ(recording->sections[0].events[1].block, 77U);
+  EXPECT_TRUE(recording->sections[0].events[1].open);
+}
+
+TEST(AbnormalEnd, FailedAssertionLeavesTheLastEvents) {
+  const testing::ScratchDirectory scratch;
+  const std::string path = scratch.path() / "a.trec";
+  EXPECT_EXIT(fail_while_recording(path, [] { TRIB_ASSERT(1 + 1 == 3); }),
+              ::testing::KilledBySignal(SIGABRT), "signal 6: the last events are in .*a.trec");
+  expect_events_in(path, SIGABRT);
+}
+
+TEST(AbnormalEnd, SignalOfABugLeavesThemToo) {
+  const testing::ScratchDirectory scratch;
+  const std::string path = scratch.path() / "b.trec";
+  // Not SIGSEGV or SIGBUS: the address sanitizer has handlers of its own for them.
+  EXPECT_EXIT(fail_while_recording(path, [] { std::raise(SIGILL); }),
+              ::testing::KilledBySignal(SIGILL), "signal 4: the last events are in .*b.trec");
+  expect_events_in(path, SIGILL);
+}
+
+TEST(AbnormalEnd, FullDiskIsOneLine) {
+  EXPECT_EXIT(fail_while_recording("/dev/full", [] { std::abort(); }),
+              ::testing::KilledBySignal(SIGABRT),
+              "signal 6: cannot write the last events to /dev/full, error 28");
+}
+
+TEST(AbnormalEnd, NothingIsWrittenAfterItsEnd) {
+  const testing::ScratchDirectory scratch;
+  const std::string path = scratch.path() / "c.trec";
+  const FlightRecorder recorder({.events = 64});
+  { const AbnormalEnd armed(recorder, path); }
+  { const AbnormalEnd armed(recorder, path); }
+  EXPECT_EXIT(std::abort(), ::testing::KilledBySignal(SIGABRT), "");
+  EXPECT_FALSE(std::filesystem::exists(path));
+}
+
+}  // namespace
+}  // namespace tributary::recorder

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Method: names, the limit on files, and folders that do not do.
+#include "recorder/recording_files.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <filesystem>
+
+#include "tests/support/scratch_directory.h"
+
+namespace tributary::recorder {
+namespace {
+
+using ::testing::HasSubstr;
+
+size_t files_in(const std::filesystem::path& folder) {
+  const std::filesystem::directory_iterator files(folder);
+  return static_cast<size_t>(std::distance(begin(files), end(files)));
+}
+
+TEST(RecordingFiles, NameHasServerTimeAndCause) {
+  const testing::ScratchDirectory scratch;
+  const auto files = RecordingFiles::open(scratch.path(), "127.0.0.1:12000");
+  ASSERT_TRUE(files.has_value());
+  const auto path = files->store(Cause::kStall, "content");
+  ASSERT_TRUE(path.has_value()) << path.error().text;
+  EXPECT_THAT(*path, ::testing::ContainsRegex(
+                         "/127.0.0.1:12000-[0-9]{8}T[0-9]{6}[.][0-9]{3}Z-stall[.]trec$"));
+  EXPECT_EQ(std::filesystem::file_size(*path), 7U);
+}
+
+TEST(RecordingFiles, KeepsTheNewestAndLeavesOthersAlone) {
+  const testing::ScratchDirectory scratch;
+  const auto files = RecordingFiles::open(scratch.path(), "a");
+  ASSERT_TRUE(files.has_value());
+  static_cast<void>(scratch.file("a-notes.trec"));
+  static_cast<void>(scratch.file("a-b-20200101T000000.000Z-stall.trec"));
+  for (uint32_t i = 0; i < kFilesMax + 4; i++) {
+    static_cast<void>(
+        scratch.file("a-202001" + std::to_string(10 + i) + "T000000.000Z-stall.trec"));
+  }
+  const auto path = files->store(Cause::kSignal, "content");
+  ASSERT_TRUE(path.has_value()) << path.error().text;
+  EXPECT_TRUE(std::filesystem::exists(*path));
+  EXPECT_EQ(files_in(scratch.path()), kFilesMax + 2);
+  EXPECT_FALSE(std::filesystem::exists(scratch.path() / "a-20200110T000000.000Z-stall.trec"));
+  EXPECT_TRUE(std::filesystem::exists(scratch.path() / "a-20200129T000000.000Z-stall.trec"));
+}
+
+TEST(RecordingFiles, FileOfACrashIsAsNewAsItsCrash) {
+  const testing::ScratchDirectory scratch;
+  const auto files = RecordingFiles::open(scratch.path(), "a");
+  ASSERT_TRUE(files.has_value());
+  const auto now = std::filesystem::file_time_type::clock::now();
+  for (uint32_t i = 0; i < kFilesMax; i++) {
+    const auto path = scratch.file("a-202001" + std::to_string(10 + i) + "T000000.000Z-stall.trec");
+    std::filesystem::last_write_time(path, now - std::chrono::hours(2) + std::chrono::minutes(i));
+  }
+  // Named after the start of its process, before all others.
+  const auto crash = scratch.file("a-20200101T000000.000Z-abnormal_end.trec");
+  std::filesystem::last_write_time(crash, now - std::chrono::minutes(1));
+  ASSERT_TRUE(files->store(Cause::kStall, "content").has_value());
+  EXPECT_TRUE(std::filesystem::exists(crash));
+  EXPECT_EQ(files_in(scratch.path()), kFilesMax);
+}
+
+TEST(RecordingFiles, RefusesAFolderThatIsNone) {
+  const testing::ScratchDirectory scratch;
+  const auto missing = RecordingFiles::open(scratch.path() / "none", "a");
+  ASSERT_FALSE(missing.has_value());
+  EXPECT_THAT(missing.error().text, HasSubstr("No such file or directory; give a folder"));
+  const auto file = RecordingFiles::open(scratch.file("f"), "a");
+  ASSERT_FALSE(file.has_value());
+  EXPECT_THAT(file.error().text, HasSubstr("is no folder"));
+}
+
+TEST(RecordingFiles, FolderThatIsGoneIsOneAnswer) {
+  const testing::ScratchDirectory scratch;
+  const auto folder = scratch.path() / "f";
+  std::filesystem::create_directory(folder);
+  const auto files = RecordingFiles::open(folder, "a");
+  ASSERT_TRUE(files.has_value());
+  std::filesystem::remove(folder);
+  const auto stored = files->store(Cause::kStall, "content");
+  ASSERT_FALSE(stored.has_value());
+  EXPECT_THAT(stored.error().text, HasSubstr(folder.string()));
+}
+
+}  // namespace
+}  // namespace tributary::recorder
