@@ -104,9 +104,9 @@ Result<std::unique_ptr<Cluster>> Cluster::create(const SharedScenario& scenario,
 Cluster::Cluster(const Scenario& network, std::vector<std::unique_ptr<JobRun>> jobs,
                  uint64_t network_seed)
     : network_scenario_(network),
+      network_(core_, network_seed, network.train),
       jobs_(std::move(jobs)),
-      aggregator_specs_(merged(jobs_)),
-      network_(core_, network_seed, network.train) {}
+      aggregator_specs_(merged(jobs_)) {}
 
 Cluster::~Cluster() = default;
 

@@ -79,11 +79,11 @@ class Cluster {
   [[nodiscard]] std::string bottleneck(const RunResult& result) const;
 
   const Scenario network_scenario_;
+  EventCore core_;
+  net::Network network_;  // Before the nodes: these return the packets that they hold.
   std::vector<std::unique_ptr<JobRun>> jobs_;
   const std::vector<AggregatorSpec> aggregator_specs_;  ///< Each node's, for all its jobs.
 
-  EventCore core_;
-  net::Network network_;
   net::BuiltNetwork built_;
   std::vector<std::unique_ptr<AggregatorNode>> aggregators_;
   std::vector<std::unique_ptr<net::Forwarder>> idle_switches_;  ///< Aggregators without a job.

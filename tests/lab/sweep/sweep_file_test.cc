@@ -63,8 +63,8 @@ TEST(SweepFile, RefusalsNamePlaceAndKey) {
   EXPECT_THAT(refusal("workers = 3\n"), HasSubstr("[sweep] is missing or empty"));
   EXPECT_THAT(refusal("[sweep]\nwindo = [1]\n"),
               HasSubstr("w.toml:2: unknown key 'windo' (did you mean 'window'?)"));
-  EXPECT_THAT(refusal("[sweep]\nworkers = [2, 300]\n"),
-              HasSubstr("w.toml:2: workers=300 is out of range"));
+  EXPECT_THAT(refusal("[sweep]\nworkers = [2, 3000]\n"),
+              HasSubstr("w.toml:2: workers=3000 is out of range"));
   EXPECT_THAT(refusal("[sweep]\nrepeat = 0\n"), HasSubstr("repeat=0 is out of range"));
   EXPECT_THAT(refusal("[sweep]\nrepeat = 1000000\nwindow = [1, 2]\n"),
               HasSubstr("[sweep] has more than 1000000 points"));
