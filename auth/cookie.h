@@ -18,7 +18,8 @@
 
 namespace tributary::auth {
 
-/// Assumed: longer than any join's round trip, shorter than an address stays with its next owner.
+/// Assumed: longer than the round trip of any join, and shorter than the time after which an
+/// address passes to another owner.
 inline constexpr Duration kCookiePeriod = seconds(60);
 
 /// The join that a cookie belongs to.

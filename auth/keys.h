@@ -28,7 +28,7 @@ using Key256 = std::array<std::byte, 32>;
 /// Returns a key that the seed determines, for runs in virtual time. Anybody can compute it.
 [[nodiscard]] Key256 key_of_seed(uint64_t seed);
 
-/// Returns the key that any number of bytes give.
+/// Returns a key computed from any number of bytes.
 [[nodiscard]] Key256 hash(std::span<const std::byte> bytes);
 
 /// Compares two keys in a time that does not depend on their bytes.

@@ -17,8 +17,8 @@ namespace tributary::auth {
 
 class ReplayWindow {
  public:
-  /// A packet may be overtaken by about this many of the same sender. Assumed: more than a network
-  /// reorders; a repair follows if it does.
+  /// A packet is still accepted after about this many later packets of the same sender. Assumed:
+  /// networks reorder less. A packet that arrives later counts as lost, and is repaired.
   static constexpr uint64_t kBits = 1024;
 
   /// Records a number. @return false if it was recorded before, or is too old. Numbers begin at 1.

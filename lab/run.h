@@ -4,7 +4,7 @@
 ///
 /// Threads: A run belongs to the calling thread and shares nothing with others. Several may run at
 ///          once, one a thread.
-/// Errors:  Refuses what check() refuses. The error of a run that does not end names the worker
+/// Errors:  Those of check(). The error of a run that does not end names the worker
 ///          that hangs and the reason.
 /// Determinism: Equal scenarios give equal results, on every compiler and machine.
 /// Tests:   tests/lab/run_test.cc

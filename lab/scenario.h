@@ -173,8 +173,9 @@ struct StragglerSettings {
   /// Mean iteration without stragglers, the unit of delays. Zero: a short run of the same scenario
   /// without stragglers measures it.
   Duration typical_iteration = Duration();
-  uint32_t worker = 0;  ///< Patterns of certain workers: the rank of the one, unless there are …
-  /// … these. The patterns of all workers then concern only these, too. By rank.
+  uint32_t worker = 0;  ///< Rank of the one straggler, for patterns that have one.
+  /// Ranks of the stragglers; if not empty, they replace `worker`, and the patterns that otherwise
+  /// concern all workers concern only these.
   std::vector<uint32_t> workers;
   /// Adds all workers of these leaves to `workers`. Leaf i has the i-th part of the ranks.
   std::vector<uint32_t> racks;

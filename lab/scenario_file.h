@@ -30,7 +30,7 @@ using ScenarioChange = std::function<void(Scenario&)>;
 
 struct ScenarioKey {
   KeySpec spec;
-  /// Returns the value as a command line has it; empty for none.
+  /// Returns the value as text for a command line; empty for none.
   std::function<std::string(const Scenario&)> show;
   /// Reads a value of the right type and range. Refuses a text that is no such name or list.
   std::function<Result<ScenarioChange>(const KeyValue&)> read;

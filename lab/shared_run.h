@@ -3,7 +3,7 @@
 /// Runs several jobs in one network, and each of them alone in the same network.
 ///
 /// Threads: Runs that do not depend on each other go to several threads; each belongs to one.
-/// Errors:  Refuses what check() refuses. The error of a run that does not end names the job and the
+/// Errors:  Those of check(). The error of a run that does not end names the job and the
 ///          worker that hangs.
 /// Determinism: Equal scenarios give equal results, on every machine and number of threads.
 /// Tests:   tests/lab/shared_run_test.cc

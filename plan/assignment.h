@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// The plan of a sharded job: who sums which share, how long an all-reduce takes, and what limits
-/// it. `tributary plan` prints it.
+/// The plan of a sharded job: the share of each aggregator, the time of an all-reduce, and the
+/// machines that limit it. `tributary plan` prints it.
 ///
 /// Model:   optimal_shares.h, then integer weights. The predicted time is that of the weights.
 /// Shapes:  The vectors have one element for each machine.

@@ -28,8 +28,8 @@ namespace tributary::programs {
 /// Longest time from a capture's first packet to its last. Assumed: longer than anybody captures.
 inline constexpr Duration kSpanMax = seconds(30 * 86'400);
 
-/// Timer threads rest in a gap between packets after this time, until the next packet. By then they
-/// have ended whatever ends by time. Source: twice guard's longest time-out.
+/// In a gap between packets, timer threads stop after this time, until the next packet. By then
+/// they have ended every record that can time out. Source: twice guard's longest time-out.
 inline constexpr Duration kGapMax = seconds(4 * 3600);
 
 /// One packet for a program.

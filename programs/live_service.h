@@ -36,7 +36,7 @@ class LiveService {
   virtual void stop() = 0;
   /// Returns the counters of the cores, their ports and the program.
   [[nodiscard]] virtual nlohmann::json stats() = 0;
-  /// Returns what slows the ports down or puts them at risk: one sentence each.
+  /// Returns one sentence for each setting that slows the ports down or puts them at risk.
   [[nodiscard]] virtual const std::vector<std::string>& warnings() const = 0;
 };
 

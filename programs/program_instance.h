@@ -29,9 +29,10 @@ struct InstanceTerms {
   uint32_t core = 0;            ///< Index of its core.
 };
 
-/// `App` is the program for an engine. kSteering says which packets must meet at one core. outcomes() and details() may be called between bursts.
-/// A program that makes messages has message_handler(request), which returns their handler. One
-/// that fights floods has score(), which sees the packets of a capture and those it forwards.
+/// `App` is the program for an engine. kSteering says which packets must meet at one core.
+/// outcomes() and details() may be called between bursts. A program that makes messages has
+/// message_handler(request), which returns their handler. A program that drops floods has score(),
+/// which gets the packets of a capture and those that the program forwards.
 template <class I>
 concept ProgramInstance = requires(I instance, const I& c, const KeyValues& settings,
                                    const InstanceTerms& terms) {

@@ -31,7 +31,7 @@ void note_terms(ParameterStore& store, const MessageHead& push);
 [[nodiscard]] std::span<const std::byte> build_answer(Job& job, uint32_t source,
                                                       const Place& place);
 
-/// Returns the record for a kHave about a push. A push that is here waits for source 0.
+/// Returns the record for a kHave about a push. A push that has arrived waits for source 0.
 [[nodiscard]] BlockRecord waiting_block(const Job& job, bool has_push);
 
 /// Sends the block's value to a source.

@@ -214,7 +214,7 @@ class BlockWindow {
     uint32_t size_ = 0;
   };
 
-  /// The first generation. Generations so never become negative, and 0 stands for "none seen".
+  /// The first generation. It keeps generations from becoming negative; 0 stands for "none seen".
   static constexpr uint64_t kGenerationBase = uint64_t{1} << 16;
 
   BlockWindow(const WindowShape& shape, memory::SharedMemory& memory)

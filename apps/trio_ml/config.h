@@ -43,8 +43,8 @@ enum class Clients : uint8_t {
 enum class Silence : uint8_t {
   kAuto,     ///< See JobConfig::on_silence().
   kWait,     ///< None: the others wait up to their own deadlines.
-  kExclude,  ///< The others go on without it, until it contributes once more.
-  kEnd,      ///< The others are told, and those that wait end.
+  kExclude,  ///< The others go on without it, until its next contribution.
+  kEnd,      ///< The others get a notice, and those that wait for it end.
 };
 /// Returns the key's value, as in "exclude".
 [[nodiscard]] const char* to_string(Silence silence);
@@ -69,8 +69,8 @@ struct JobConfig {
   /// Bytes of payload that the aggregator's port holds while its core is busy; 0: enough for every
   /// window. Sessions get windows for which all sources' packets in flight fit.
   uint32_t room_bytes = 0;
-  /// Most replies to one source on each core. A source that catches up asks for results at the speed
-  /// of its link; a faster one attacks. The default is assumed.
+  /// Most replies to one source on each core. A source that catches up asks for results at the
+  /// speed of its link; a source that asks faster is an attacker. The default is assumed.
   uint64_t reply_bits_per_s = 10'000'000'000;
   /// UDP ports of the aggregator: one for each core if its port steers by them; a power of two.
   uint32_t ports = 1;
@@ -79,7 +79,7 @@ struct JobConfig {
   uint32_t channels = 1;
   Clients clients = Clients::kAny;
   auth::JobAuth auth = {};  ///< With a mode other than `none` the job serves sessions only.
-  /// Tells this aggregator from others that share the secret. A restarted one has the same.
+  /// Identifies this aggregator among those that share the secret. A restart does not change it.
   uint64_t aggregator_id = 0;
   bool reports = false;    ///< Asks workers for their own counts; see member_report.h.
   bool directory = false;  ///< Hands out the job's aggregators; see aggregator_table.h.

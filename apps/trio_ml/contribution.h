@@ -161,8 +161,8 @@ class ContributionThread {
 
   // --- The head: decoded and checked, or recognised ---------------------------------------------
 
-  /// Tells whether the packet's header matches its source's previous one in everything except
-  /// block_id. If it does, returns its kind: parse() to check_message() would succeed once more.
+  /// Returns the kind of the source's previous header if the packet's header matches it in
+  /// everything except block_id, so that parse() to check_message() would succeed. Otherwise kNone.
   [[nodiscard]] KnownHead::Kind look_known() {
     const std::byte* message = m_.head().bytes();
     if (m_.arrived_as_frame() || arrival_.size < Header::kBytes) return KnownHead::Kind::kNone;

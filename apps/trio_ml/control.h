@@ -89,7 +89,8 @@ void notify(M& m, Shard& shard, Job& job, const MessageHead& about, Reason reaso
 
 /// Tells the sender of an extended message that its key is no member's. The reply repeats the key,
 /// so that only a party that has seen the message can forge it. A key that another aggregator has
-/// issued gets no reply: an attacker could present it to the key's owner as the other's.
+/// issued gets no reply, because an attacker could pass the reply to the key's owner as a reply of
+/// that other aggregator.
 template <microcode::Machine M>
 void send_reset(M& m, Shard& shard, Job& job, const MessageHead& about, const Arrival& arrival) {
   if (!about.header.extended || !job.session.may_have_issued(about.extension.key)) return;
@@ -169,7 +170,7 @@ void send_have(M& m, Shard& shard, Job& job, const BlockRecord& block, const Mes
   count(m, shard, Outcome::kHaveSent);
 }
 
-/// Makes a permanent straggler an active source once more. Its message is at `offset_bytes` of the
+/// Ends a source's time as a permanent straggler. Its message is at `offset_bytes` of the
 /// packet.
 template <microcode::Machine M>
 [[gnu::noinline, gnu::cold]] void note_return(M& m, Shard& shard, Job& job, uint32_t offset_bytes) {

@@ -37,13 +37,13 @@ enum class EventKind : uint8_t {
   kSilenceWaited,    ///< The others wait for it.
   kSilenceExcluded,  ///< The others go on without it.
   kSilenceEnded,     ///< Those that wait for it end.
-  kHeardAgain,       ///< It sends once more.
+  kHeardAgain,       ///< It has resumed sending.
   kUpstreamJoined,   ///< The upper aggregator has started its session.
   kUpstreamRefused,  ///< `reason` tells why.
   kUpstreamLost,     ///< The upper aggregator does not know the session, as after its restart.
-                     ///< `reason` kServerStopped, kJobRemoved or kEvicted: it has ended it.
+                     ///< `reason` kServerStopped, kJobRemoved or kEvicted: it ended the session.
   kUpstreamSilent,   ///< It does not answer. `value`: for how many milliseconds.
-  kUpstreamHeard,    ///< It answers once more.
+  kUpstreamHeard,    ///< It has resumed answering.
 };
 /// Tells whether a stranger can cause the event as often as it sends packets.
 [[nodiscard]] constexpr bool is_of_strangers(EventKind kind) {

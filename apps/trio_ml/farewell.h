@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Ends the membership of sources that have not asked for it: the server ends, or an operator
+/// Ends the membership of sources that have not left by themselves: the server ends, or an operator
 /// removes a job or a source.
 ///
 /// Threads: As the shard. The core calls these between two bursts, never for a packet.

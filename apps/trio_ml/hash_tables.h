@@ -8,7 +8,7 @@
 /// Place:   SRAM, "for frequently-accessed data structures" (§2.3), or DRAM if SRAM is full. The
 ///          paper does not state it.
 /// Threads: Owned by one shard. Only services of XTXNs change them.
-/// Memory:  Addresses of shared memory, returned at the end; some bytes a block of the heap.
+/// Memory:  Addresses of shared memory, returned at the end, and some bytes of heap for each block.
 /// Tests:   tests/apps/trio_ml/hash_tables_test.cc
 #pragma once
 
@@ -35,7 +35,7 @@ class BlockTable {
   /// Returns the bytes that create() takes, apart from alignment.
   [[nodiscard]] static uint64_t memory_bytes(uint32_t place_count);
 
-  /// The block at a place of the window has a record from now on. It replaces the place's last one.
+  /// Adds the record of the block at a place of the window. Replaces the place's previous one.
   void insert(uint32_t place, uint32_t block_id);
   /// Removes the record of the block at a place. Does nothing if it has none.
   void erase(uint32_t place);

@@ -56,7 +56,7 @@ class Job {
   JobRecord record;
   std::vector<MemberReport> reports;   ///< Shape [config.sources]; empty but on shard 0.
   SourceMask silent{};                 ///< Shard 0: members whose silence was noted.
-  uint64_t blocks_begun = 0;           ///< Blocks begun by the frequent timer's last visit.
+  uint64_t blocks_begun = 0;           ///< Count at the frequent timer's last visit.
   std::vector<SourceState> sources;    ///< Shape [config.sources].
   std::vector<Endpoint> destinations;  ///< Of results: the known addresses, or the group.
   std::unique_ptr<BlockTable> table;   ///< Null: no machine prices hash operations.

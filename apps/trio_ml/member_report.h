@@ -2,8 +2,8 @@
 /// @file
 /// The last report of a member about itself: its counts, its rate, and the ranks that it waits for.
 ///
-/// Model:   A worker sends its totals once a second, so a lost report costs nothing. Nothing but
-///          pages for people depends on them: a worker may state anything.
+/// Model:   A worker sends its totals once a second, so a lost report costs nothing. Only pages
+///          for people use them, because a worker may state anything.
 /// Threads: Owned by shard 0.
 /// Tests:   tests/apps/trio_ml/member_report_test.cc
 #pragma once
@@ -17,7 +17,7 @@
 namespace tributary::trio_ml {
 
 /// Reports that arrive closer together give no rate. Assumed: the first was delayed on its way, so
-/// the time between them says nothing.
+/// the time between them is not that of their counts.
 inline constexpr Duration kReportApart = milliseconds(100);
 
 struct MemberReport {

@@ -17,7 +17,7 @@ namespace tributary::trio_ml {
 using apps::Arrival;
 using wire::MessageHead;
 
-/// Returns the outcome of a seal that was not opened.
+/// Accepts a message whose seal was opened; otherwise returns the outcome to refuse it for.
 [[nodiscard]] constexpr Verdict verdict_of(auth::OpenStatus status) {
   if (status == auth::OpenStatus::kOpened) return kAccepted;
   return status == auth::OpenStatus::kForged ? Outcome::kBadSeal : Outcome::kReplayed;

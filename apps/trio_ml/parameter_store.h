@@ -100,7 +100,7 @@ class ParameterStore {
   [[nodiscard]] bool has_free_answer() const { return answers_used_ < kAnswers; }
   /// Frees the answers. @pre Everything sent from them has left.
   void free_answers() { answers_used_ = 0; }
-  /// Copies the block's value into a free answer for the source, and records what it knows then.
+  /// Copies the block's value into a free answer for the source, and records the pushes in it.
   /// @pre has_free_answer(), and the source's push to the block is kHeld or kAnswered.
   [[nodiscard]] Answer answer(uint32_t source, const Place& place);
   /// Returns the place of a source's last push to the block, if its answer has waited.

@@ -77,8 +77,8 @@ microcode::Thread process_suspending(M& m, Shard& shard) {
 
 namespace detail {
 
-// The paths that are seldom taken in place are calls, so that the usual path stays small. They
-// parse the packet once more: if the caller kept all that they need, it would run out of registers.
+// On a machine that serves in place, the rare paths are calls, so that the usual path stays small.
+// They parse the packet again: a caller that kept their arguments would run out of registers.
 
 template <microcode::Machine M>
 microcode::Thread run_other(M& m, Shard& shard, Job& job, const MessageHead& message,

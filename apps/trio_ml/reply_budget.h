@@ -41,7 +41,7 @@ class ReplyBudget {
  private:
   static constexpr uint64_t kNsPerMs = 1'000'000;
 
-  /// Returns the tokens since the last filling; after a second, at least those of a second.
+  /// Returns the tokens gained since the last filling, but not more than those of one second.
   [[nodiscard]] uint64_t gained(Instant now) const {
     constexpr int64_t kSecondNs = 1'000'000'000;
     const int64_t passed_ns = std::min(in_nanoseconds(now - filled_at_), kSecondNs);

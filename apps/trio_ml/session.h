@@ -78,7 +78,7 @@ class Session {
   [[nodiscard]] uint32_t lost_aggregator(uint32_t source) const {
     return lost_aggregators_[source].load(std::memory_order_relaxed);  // Relaxed: for a text.
   }
-  /// Tells whether the member has left, or was silent for kSilentAfter.
+  /// Tells whether the member has left, or was silent for JobConfig::silent_after.
   [[nodiscard]] bool is_gone(uint32_t source, Instant now) const;
   /// Tells whether the member has not left, but is gone by its silence.
   [[nodiscard]] bool is_silent(uint32_t source, Instant now) const {
@@ -191,7 +191,7 @@ class Session {
   [[nodiscard]] bool may_answer_upstream(Instant now) {
     return number() == 0 && all_pending(now) && all_confirmed() && upstream_answers_.take(now);
   }
-  /// Tells whether sources wait for a session of the upper aggregator, so that it is asked.
+  /// Tells whether sources wait for a session of the upper aggregator, which must then be asked.
   [[nodiscard]] bool waits_for_upstream(Instant now) const {
     return number() == 0 && upstream_asked_at_ > Instant() &&
            now - upstream_asked_at_ <= kJoinFreshFor;

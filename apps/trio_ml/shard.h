@@ -51,7 +51,7 @@ class Shard {
                                                       Instant start) const;
   /// Adds a job. Allocates nothing. @pre The shard has no job with this id.
   void insert(std::unique_ptr<Job> job);
-  /// Removes a job. The caller ends it, and so returns its memory. @return null: there is none.
+  /// Removes a job. The caller destroys it, which returns its memory. @return null: there is none.
   /// @pre All packets that were sent from its buffers have left.
   [[nodiscard]] std::unique_ptr<Job> remove(uint8_t id);
   /// Changes the time-out of a job's straggler mitigation. @pre The job exists.

@@ -21,7 +21,7 @@
 namespace tributary::trio_ml {
 
 /// An upper aggregator that owes an answer for this long is silent. Shard 0 sends a question every
-/// half second. Assumed: three lost in a row are no accident.
+/// half second. Assumed: three lost in a row are not chance.
 inline constexpr Duration kUpstreamSilentAfter = milliseconds(1500);
 /// A question without an answer for this long is repeated. Assumed: longer than a healthy answer.
 inline constexpr Duration kUpstreamAnswersWithin = milliseconds(250);

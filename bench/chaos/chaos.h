@@ -40,18 +40,18 @@ struct ChaosConfig {
 
 /// A worker may end this much later than its deadline. Assumed: for a busy machine.
 inline constexpr uint32_t kDeadlineSlackMs = 2000;
-/// A server may grow by this much between two looks. Assumed: the pages of its sockets and of the
-/// allocator; a leak of one packet in a hundred would exceed it in half a minute.
+/// A server may grow by this much between two observations. Assumed: the pages of its sockets and of
+/// the allocator; a leak of one packet in a hundred would exceed it in half a minute.
 inline constexpr uint64_t kGrowthBytesMax = 4 << 20;
 
-/// What faults of one kind caused, in milliseconds.
+/// The effects of the faults of one kind, in milliseconds.
 struct FaultFigures {
   uint32_t count = 0;
   std::vector<double> notice_ms;    ///< From the fault to the end of each survivor.
   std::vector<double> recovery_ms;  ///< To the next all-reduce of all ranks; see docs.
 };
 
-/// The server's process between its first all-reduce and its last look.
+/// The server's process between its first all-reduce and its last observation.
 struct ServerLife {
   uint64_t resident_begin = 0;
   uint64_t resident_end = 0;
@@ -88,7 +88,7 @@ struct ChaosResult {
 
 /// Refuses a value that is not allowed, and names its flag.
 Result<void> check(const ChaosConfig& config);
-/// An interrupt ends the chaos after the current fault. Refuses what check() refuses.
+/// An interrupt ends the chaos after the current fault. Returns the errors of check(), too.
 Result<ChaosResult> run_chaos(const ChaosConfig& config, const bench::LongRunHooks& hooks);
 
 [[nodiscard]] std::string as_table(const ChaosResult& result);

@@ -47,7 +47,7 @@ struct RankState {
   uint64_t before = 0;  ///< `done` when mark() was called.
   bool ended = false;   ///< Also before its first start.
   Clock::time_point ended_at;
-  std::string error;  ///< Its last words, if it ended without success.
+  std::string error;  ///< Its last output and its exit status, if it ended without success.
 };
 
 class RankGroup {

@@ -5,7 +5,7 @@
 /// Shapes:  JSON rows have exactly `system`, `net`, `workers`, `servers`, `bytes`, `loss`,
 ///          `median_s`, `optimum_s`, `ratio_to_optimum`, `spread`, `worker_cpu_s_per_GB`,
 ///          `colocated_cpu_s_per_GB`, `total_cpu_s_per_GB`, `link_bytes`, `wrong`. The net of a
-///          case with a late worker ends in "+straggler". Null: what the network does not have.
+///          case with a late worker ends in "+straggler". Null: the network has no such value.
 /// Threads: None; pure functions.
 /// Errors:  None.
 /// Tests:   tests/bench/race/report_test.cc

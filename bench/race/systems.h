@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// The systems in a race: what each needs to be installed, and how its processes are started.
+/// The systems in a race: the programs that each needs, and the commands that start its processes.
 ///
 /// Model:   A system has servers (none for peers) and one process per worker. The rivals from
 ///          Debian's packages are separate programs, built only if the packages are installed. They

@@ -80,7 +80,7 @@ struct SoakResult {
 
 /// Refuses a value that is not allowed, and names its flag.
 Result<void> check(const SoakConfig& config);
-/// An interrupt ends the soak after the current phase. Refuses what check() refuses.
+/// An interrupt ends the soak after the current phase. Returns the errors of check(), too.
 Result<SoakResult> run_soak(const SoakConfig& config, const bench::LongRunHooks& hooks);
 
 [[nodiscard]] std::string as_table(const SoakResult& result);

@@ -19,7 +19,7 @@ namespace tributary::io {
 /// Bytes of a key for two IPv6 addresses and two ports: 36 bytes, and a hash of 32 bits.
 inline constexpr size_t kRssKeyBytes = 40;
 
-/// @param key_bytes What the card wants; 0 if it does not say.
+/// @param key_bytes The size that the card requires; 0 if it states none.
 [[nodiscard]] inline std::vector<uint8_t> symmetric_rss_key(size_t key_bytes) {
   std::vector<uint8_t> key(key_bytes == 0 ? kRssKeyBytes : key_bytes);
   for (size_t i = 0; i < key.size(); i++) key[i] = i % 2 == 0 ? 0x6d : 0x5a;

@@ -38,9 +38,9 @@ inline constexpr uint32_t kAnswersAtOnce = 256;
 /// Interval between questions for an address. RFC 1122 §2.3.2.1 recommends at most one a second. A
 /// worker repeats its join every 50 ms, so one lost question should not cost a second. Assumed.
 inline constexpr Duration kQuestionEvery = milliseconds(250);
-/// Questions for an address before the link gives up, kQuestionEvery after the last. The next
-/// packet to the address starts over. Source: RFC 4861 §10 has three; one more for a wire that
-/// comes up.
+/// Number of questions for an address. The last one fails after kQuestionEvery without an answer.
+/// The next packet to the address starts over. Source: RFC 4861 §10 has three; one more for a wire
+/// that comes up.
 inline constexpr uint32_t kQuestionsEach = 4;
 
 /// Delay before a new membership is reported a second time, in case the first report was lost. Also

@@ -19,7 +19,7 @@ namespace tributary::io {
 /// Most sockets of a process that close aside. Assumed.
 inline constexpr uint32_t kAsideMax = 16;
 
-/// Returns the number of sockets that are being closed. From kAsideMax on, take no other stranger's.
+/// Returns the number of sockets that are being closed. At kAsideMax, accept no further strangers.
 [[nodiscard]] uint32_t aside_count();
 
 /// Closes the socket without waiting for it.

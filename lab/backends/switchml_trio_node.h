@@ -6,7 +6,7 @@
 ///          One session, its workers by address. A result leaves once for each worker, to the port
 ///          that its own contribution came from.
 /// Threads: One.
-/// Errors:  create() refuses what the machine's parameters and switchml::Shard refuse. The result
+/// Errors:  create() returns those of the machine's parameters and of switchml::Shard. The result
 ///          counts the packets that the program refuses, by reason.
 /// Tests:   tests/lab/backends/switchml_trio_node_test.cc, tests/lab/faults/switchml_faults_test.cc
 #pragma once

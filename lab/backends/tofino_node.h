@@ -61,8 +61,8 @@ class TofinoNode final : public AggregatorNode, private tofino::SwitchSink, priv
   uint64_t unknown_sources_ = 0;
 };
 
-/// Refuses what check_switchml() refuses, more workers than ports, ports faster than the chip's,
-/// and a time-out shorter than the generator's sweep.
+/// Calls check_switchml(). Also refuses more workers than ports, ports faster than the chip's, and
+/// a time-out shorter than the generator's sweep.
 [[nodiscard]] std::optional<Refusal> check_tofino(const Scenario& scenario,
                                                   const BackendKind& backend);
 

@@ -5,7 +5,7 @@
 ///
 /// Model:   engine/model/pfe.h, with the generation, fidelity and overrides of PfeSettings.
 /// Threads: One.
-/// Errors:  create() refuses what the machine's parameters and Shard::add_job() refuse.
+/// Errors:  create() returns those of the machine's parameters and of Shard::add_job().
 /// Tests:   tests/lab/run_test.cc
 #pragma once
 

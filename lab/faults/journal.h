@@ -23,7 +23,7 @@ enum class Breach : uint8_t {
   kStuck,           ///< A wait beyond the deadline, or a rank that cannot finish after calm_at.
   kLeaked,          ///< A leftover record, buffer, packet or session.
   kForged,          ///< An effect of an attacker's packet.
-  kDegradedByLoss,  ///< A contribution that only lost packets kept from its block.
+  kDegradedByLoss,  ///< A contribution that its block lacks only because of lost packets.
 };
 inline constexpr uint32_t kBreachKinds = 5;
 /// The names of the kinds in reports.

@@ -3,8 +3,8 @@
 /// A rank of a sharded job in virtual time: the channels of a Communicator as one protocol.
 ///
 /// Model:   JoinPlan, GroupState and WorkerProtocol are the live ones and decide everything: lists,
-///          terms, cuts, the spread of an end. This class does what host/channel.cc does with
-///          threads: it brings packets and time to each channel. A rank has one thread.
+///          terms, cuts, and how the end of one channel ends the others. This class replaces the
+///          threads of host/channel.cc: it passes packets and time to each channel.
 /// Threads: One.
 /// Errors:  The first channel that ends, ends all.
 /// Memory:  One part for each channel and tensor in flight.

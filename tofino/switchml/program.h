@@ -4,7 +4,7 @@
 /// variant with time-outs (timeout.cc) closes slots whose workers do not contribute. docs/tofino.md
 /// describes it, and the weaknesses that this program shares with the published one.
 ///
-/// Stages:  receive (worker, slot); bitmap and simulated loss; was it seen; nine stages of
+/// Stages:  receive (worker, slot); bitmap and simulated loss; duplicate check; nine stages of
 ///          processors, count and exponents; next step in the last one.
 /// Errors:  None; place() refuses variants that do not fit.
 /// Source:  SwitchML paper §4.5, §5; numbers of p4lang/p4app-switchML, b5c74a0. No code of it.
