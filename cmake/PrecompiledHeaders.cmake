@@ -6,13 +6,12 @@ set(tributary_pch_library <algorithm> <array> <functional> <memory> <optional> <
                           <string_view> <unordered_map> <vector> <fmt/format.h> <tl/expected.hpp>)
 set(tributary_pch_variant ${tributary_pch_library})
 set(tributary_pch_json ${tributary_pch_library} <nlohmann/json.hpp>)
-set(tributary_pch_commands ${tributary_pch_json} <CLI/CLI.hpp>)
+set(tributary_pch_texts ${tributary_pch_json} <CLI/CLI.hpp>)
 set(tributary_pch_tests ${tributary_pch_library} <gtest/gtest.h> <gmock/gmock.h>)
 
-# Nobody measures test code, so a release compiles it faster. The libraries under test keep their
-# options.
+# Nobody measures test code, so it is compiled fast. The libraries under test keep their options.
 function(tributary_compile_test_faster target)
-  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1> $<$<CONFIG:RelWithDebInfo>:-O0>)
 endfunction()
 
 # tributary_test_program(TARGET): what all test programs have in common.
@@ -27,11 +26,11 @@ function(tributary_compile_variant_faster target)
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
 endfunction()
 
-# tributary_compile_commands_faster(TARGET): the same for a library of commands, whose code parses
-# arguments and prints. Its templates take most of a compiler's time, above all with sanitizers.
-function(tributary_compile_commands_faster target)
+# tributary_compile_texts_faster(TARGET): the same for a library that parses arguments and files and
+# writes reports. Its templates take most of a compiler's time, above all with sanitizers.
+function(tributary_compile_texts_faster target)
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1> $<$<CONFIG:RelWithDebInfo>:-O0>)
-  set_target_properties(${target} PROPERTIES TRIBUTARY_PCH_KIND commands)
+  set_target_properties(${target} PROPERTIES TRIBUTARY_PCH_KIND texts)
 endfunction()
 
 # tributary_make_precompiled(KIND): makes the target tributary_pch_KIND, whose header the targets of
@@ -50,9 +49,9 @@ function(tributary_make_precompiled kind)
   endif()
   if(kind STREQUAL "variant")
     tributary_compile_variant_faster(${target})
-  elseif(kind STREQUAL "commands")
+  elseif(kind STREQUAL "texts")
     target_link_libraries(${target} PRIVATE CLI11::CLI11 nlohmann_json::nlohmann_json)
-    tributary_compile_commands_faster(${target})
+    tributary_compile_texts_faster(${target})
   elseif(kind STREQUAL "json")
     target_link_libraries(${target} PRIVATE nlohmann_json::nlohmann_json)
   endif()
@@ -63,7 +62,7 @@ endfunction()
 # tributary_precompile(TARGET KIND): lets TARGET use the precompiled header of KIND: `library`,
 # `variant` or `tests`. All targets of a kind share one header, which needs the same compile options.
 # So sources and libraries with options of their own are left out. A library that links JSON gets the
-# kind `json`, a library of commands its own. Call it when TARGET is complete.
+# kind `json`, a library of texts its own. Call it when TARGET is complete.
 function(tributary_precompile target kind)
   if(NOT TRIBUTARY_PCH)
     return()
