@@ -46,18 +46,22 @@ Result<void> check_distinct(const RunRequest& request) {
 
 }  // namespace
 
-Result<CaptureFiles> open_captures(const RunRequest& request) {
+Result<CaptureFiles> open_input(const RunRequest& request) {
   const auto distinct = check_distinct(request);
   if (!distinct) return tl::unexpected(distinct.error());
   auto reader = io::CaptureReader::open(request.in);
   if (!reader) return failure("--in " + reader.error().text);
   CaptureFiles files{CaptureFeed(*std::move(reader), request.packet_bytes_max), std::nullopt};
   files.feed.read_ahead();
-  if (request.out.empty()) return files;
+  return files;
+}
+
+Result<void> open_output(const RunRequest& request, CaptureFiles& files) {
+  if (request.out.empty()) return {};
   auto writer = io::CaptureWriter::open(request.out);
   if (!writer) return failure("--out " + writer.error().text);
   files.writer = *std::move(writer);
-  return files;
+  return {};
 }
 
 }  // namespace tributary::programs

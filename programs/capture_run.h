@@ -24,9 +24,12 @@ struct CaptureFiles {
   std::optional<io::CaptureWriter> writer;
 };
 
-/// Opens the input, reads its first packet, then opens the output. Refuses an output that is the
-/// file of the input or of another output.
-[[nodiscard]] Result<CaptureFiles> open_captures(const RunRequest& request);
+/// Opens the input and reads its first packet. Refuses an output that is the file of the input or
+/// of another output.
+[[nodiscard]] Result<CaptureFiles> open_input(const RunRequest& request);
+
+/// Opens the output, which empties it. Call it when nothing else can refuse the run.
+[[nodiscard]] Result<void> open_output(const RunRequest& request, CaptureFiles& files);
 
 /// Runs `instance` over the open files.
 template <ProgramInstance Instance>
@@ -65,7 +68,7 @@ RunEnd run_over_capture(Instance& instance, const RunRequest& request, CaptureFi
 /// CaptureProgram::run of a program.
 template <ProgramInstance Instance>
 Result<RunEnd> run_program(const KeyValues& settings, const RunRequest& request) {
-  auto files = open_captures(request);
+  auto files = open_input(request);
   if (!files) return tl::unexpected(files.error());
   auto instance = Instance::create(
       settings, {.start = Instant(), .time_zero = files->feed.time_zero(), .seed = 0});
@@ -75,6 +78,9 @@ Result<RunEnd> run_program(const KeyValues& settings, const RunRequest& request)
     auto made = Instance::message_handler(request);
     if (!made) return tl::unexpected(made.error());
     handler = *std::move(made);
+  }
+  if (const auto opened = open_output(request, *files); !opened) {
+    return tl::unexpected(opened.error());
   }
   return run_over_capture(**instance, request, *std::move(files), std::move(handler));
 }

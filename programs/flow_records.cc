@@ -7,6 +7,7 @@
 
 #include "base/endpoint.h"
 #include "base/errno_text.h"
+#include "base/result_file.h"
 
 namespace tributary::programs {
 namespace {
@@ -53,7 +54,9 @@ Result<FlowRecords::File> FlowRecords::open(const char* flag, const std::string&
   File file{.path = path, .stream = {}};
   if (path.empty()) return file;
   errno = 0;
-  file.stream.open(path, std::ios::binary);
+  const bool is_output = path == kStandardOutput;
+  file.stream.open(is_output ? "/dev/stdout" : path,
+                   is_output ? std::ios::binary | std::ios::app : std::ios::binary);
   if (!file.stream) return failure(fmt::format("{} {}: {}", flag, path, errno_text(errno)));
   return file;
 }

@@ -26,8 +26,8 @@ namespace tributary::programs {
 
 class FlowRecords {
  public:
-  /// @param json_lines Path of the JSON lines; empty for none.
-  /// @param ipfix      Path of the IPFIX file; empty for none.
+  /// @param json_lines Path of the JSON lines; empty: none, "-": standard output.
+  /// @param ipfix      Path of the IPFIX file, alike.
   [[nodiscard]] static Result<FlowRecords> create(const std::string& json_lines,
                                                   const std::string& ipfix);
 

@@ -85,12 +85,12 @@ Result<void> FrameSocket::bind_to(const Config& config) {
 }
 
 Result<void> FrameSocket::join(FanoutGroup& group) {
-  const bool is_first = group.id == 0;
+  const bool is_first = !group.id;
   const bool by_flow = group.steering == Steering::kByFlow;
   // The first socket asks for a number that no other program uses.
   uint32_t flags = is_first ? PACKET_FANOUT_FLAG_UNIQUEID : 0;
   flags |= by_flow ? PACKET_FANOUT_HASH : PACKET_FANOUT_CBPF;
-  uint32_t value = group.id | flags << 16;
+  uint32_t value = group.id.value_or(0) | flags << 16;
   if (!set_socket_option(socket_, SOL_PACKET, PACKET_FANOUT, value)) {
     return failure(fmt::format("{}: cannot share frames among cores: {}; to fix: --cores 1",
                                interface_, errno_text(errno)));

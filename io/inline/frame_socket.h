@@ -19,6 +19,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -35,7 +36,7 @@ namespace tributary::io {
 struct FanoutGroup {
   Steering steering = Steering::kByFlow;
   uint32_t socket_count = 1;
-  uint16_t id = 0;  ///< Set by the first socket.
+  std::optional<uint16_t> id = {};  ///< Set by the first socket; the kernel also gives out 0.
 };
 
 class FrameSocket final : public InlineSide {

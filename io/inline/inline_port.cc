@@ -2,6 +2,7 @@
 #include "io/inline/inline_port.h"
 
 #include <fmt/format.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 
@@ -16,6 +17,7 @@
 #include "base/errno_text.h"
 #include "io/dpdk/open_dpdk_sides.h"
 #include "io/idle_nap.h"
+#include "io/packet/packet_socket.h"
 #include "io/udp/socket_address.h"
 
 namespace tributary::io {
@@ -68,11 +70,25 @@ Result<OpenedDpdkSides> open_dpdk(const InlinePort::Config& config, uint32_t cor
   return opened;
 }
 
+/// Opens the socket of messages such as IPFIX: for IPv6 and IPv4, or for IPv4 alone if the kernel has
+/// no IPv6. @param family Set to the socket's.
+FileDescriptor message_socket(int& family) {
+  constexpr int kType = SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
+  family = AF_INET6;
+  FileDescriptor both(::socket(AF_INET6, kType, 0));
+  if (both.is_open() && set_socket_option(both, IPPROTO_IPV6, IPV6_V6ONLY, int{0})) return both;
+  family = AF_INET;
+  return FileDescriptor(::socket(AF_INET, kType, 0));
+}
+
+/// Longest wait for room in a socket's buffer, as with frames.
+constexpr int kSendWaitMs = 1;
+
 }  // namespace
 
 InlinePort::InlinePort(FileDescriptor wake_event)
     : wake_event_(std::move(wake_event)),
-      message_socket_(::socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)),
+      message_socket_(message_socket(message_family_)),
       busy_at_(monotonic_now()) {}
 
 Result<InlinePort::Opened> InlinePort::open(const Config& config, uint32_t core_count) {
@@ -82,8 +98,7 @@ Result<InlinePort::Opened> InlinePort::open(const Config& config, uint32_t core_
   auto dpdk = open_dpdk(config, core_count);
   if (!dpdk) return tl::unexpected(dpdk.error());
   std::vector<FanoutGroup> groups(
-      config.sides.size(),
-      FanoutGroup{.steering = config.steering, .socket_count = core_count, .id = 0});
+      config.sides.size(), FanoutGroup{.steering = config.steering, .socket_count = core_count});
   Opened opened{.ports = {}, .warnings = std::move(dpdk->warnings)};
   for (uint32_t core = 0; core < core_count; core++) {
     FileDescriptor wake_event(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
@@ -166,10 +181,18 @@ void InlinePort::flush(uint32_t side) {
 
 void InlinePort::send_message(const engine::TxPacket& packet) {
   SocketAddress to{};
-  const socklen_t size = to_socket_address(packet.destination, AF_INET6, to);
-  counters_.system_calls.add(1);
-  const ssize_t sent =
-      ::sendto(message_socket_.get(), packet.data, packet.size, MSG_DONTWAIT, &to.any, size);
+  const socklen_t size = to_socket_address(packet.destination, message_family_, to);
+  const auto send = [&] {
+    counters_.system_calls.add(1);
+    return ::sendto(message_socket_.get(), packet.data, packet.size, MSG_DONTWAIT, &to.any, size);
+  };
+  ssize_t sent = send();
+  if (sent < 0 && (errno == EAGAIN || errno == ENOBUFS)) {
+    // A burst of records is larger than the socket's buffer.
+    pollfd room{.fd = message_socket_.get(), .events = POLLOUT, .revents = 0};
+    counters_.system_calls.add(1);
+    if (::poll(&room, 1, kSendWaitMs) > 0) sent = send();
+  }
   (sent < 0 ? counters_.tx_refused : counters_.tx_packets).add(1);
 }
 

@@ -7,6 +7,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "programs/traffic_capture.h"
 #include "tests/programs/captures.h"
 #include "tests/support/scratch_directory.h"
@@ -181,6 +183,9 @@ TEST_F(GuardProgramTest, RefusesBadSettingsInOneLine) {
     return end ? std::string("accepted") : end.error().text;
   };
   EXPECT_THAT(refusal("action", "reject"), HasSubstr("allowed: drop, police, keep"));
+  const auto earlier_output = scratch_.file("out.pcap", "an earlier output");
+  EXPECT_FALSE(run({{.name = "action", .text = "reject", .where = ""}}, false, earlier_output));
+  EXPECT_EQ(std::filesystem::file_size(earlier_output), 17U);
   for (const char* text :
        {"10.0.0.0", "10.0.0.0/33", "10.0.0/8", "/8", "::1/129", "10.0.0.0/-1", "a::b::c/3"}) {
     EXPECT_THAT(refusal("allow", text), HasSubstr("ADDRESS/BITS")) << text;
