@@ -200,6 +200,10 @@ Result<Comparison> make_comparison(const CompareLists& lists,
     }
   }
   if (comparison.points.empty()) return failure(comparison.cells.front().refusal);
+  if (!comparison.points.front().scenario.captures.empty()) {
+    return failure(
+        "capture is not allowed in a comparison, whose runs would write one file; allowed: none");
+  }
   return comparison;
 }
 

@@ -185,6 +185,11 @@ Result<Sweep> make_sweep(std::span<const WrittenKey> keys, std::span<const Writt
   sweep.repeats = parts->repeats;
   for (uint64_t i = 0; i < *count; i++) add_point(sweep, *parts, i);
   if (sweep.points.empty()) return failure(sweep.refused.front().reason);
+  if (!sweep.points.front().scenario.captures.empty()) {
+    return failure(fmt::format(
+        "{}: capture is not allowed in a sweep, whose runs would write one file; allowed: none",
+        place));
+  }
   return sweep;
 }
 

@@ -105,6 +105,8 @@ TEST(Comparison, RefusesWrongNamesAndValues) {
   EXPECT_THAT(list_refusal("loss", "2"), HasSubstr("--loss: link.loss=2 is out of range"));
   EXPECT_THAT(list_refusal("baseline", "rings"), HasSubstr("did you mean 'ring'?"));
   lists = two_by_two();
+  EXPECT_THAT(refusal_of(lists, {{.name = "capture", .text = "a=b", .where = "--set"}}),
+              HasSubstr("capture is not allowed in a comparison"));
   EXPECT_THAT(refusal_of(lists, {{.name = "worker", .text = "3", .where = "--set"}}),
               HasSubstr("--set: unknown key 'worker'"));
   EXPECT_THAT(refusal_of(lists, {{.name = "workers", .text = "3", .where = "c.toml:4"}}),

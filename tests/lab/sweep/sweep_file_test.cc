@@ -65,6 +65,8 @@ TEST(SweepFile, RefusalsNamePlaceAndKey) {
               HasSubstr("w.toml:2: unknown key 'windo' (did you mean 'window'?)"));
   EXPECT_THAT(refusal("[sweep]\nworkers = [2, 3000]\n"),
               HasSubstr("w.toml:2: workers=3000 is out of range"));
+  EXPECT_THAT(refusal("capture = \"worker-0.0>switch.0=a.pcap\"\n[sweep]\nwindow = [1, 2]\n"),
+              HasSubstr("w.toml: capture is not allowed in a sweep"));
   EXPECT_THAT(refusal("[sweep]\nrepeat = 0\n"), HasSubstr("repeat=0 is out of range"));
   EXPECT_THAT(refusal("[sweep]\nrepeat = 1000000\nwindow = [1, 2]\n"),
               HasSubstr("[sweep] has more than 1000000 points"));
