@@ -55,7 +55,9 @@ Result<RecordingFiles> RecordingFiles::open(const std::string& folder, const std
   }
   std::string file_name = name;
   std::ranges::replace(file_name, '/', '_');
-  return RecordingFiles(folder, std::move(file_name));
+  RecordingFiles files(folder, std::move(file_name));
+  files.remove_oldest();  // Those of abnormal ends, which remove none.
+  return files;
 }
 
 std::string RecordingFiles::path_for(Cause cause) const {

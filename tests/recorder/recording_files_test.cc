@@ -66,6 +66,15 @@ TEST(RecordingFiles, FileOfACrashIsAsNewAsItsCrash) {
   EXPECT_EQ(files_in(scratch.path()), kFilesMax);
 }
 
+TEST(RecordingFiles, AStartRemovesTheOldestOfManyAbnormalEnds) {
+  const testing::ScratchDirectory scratch;
+  for (uint32_t i = 0; i < kFilesMax + 5; i++) {
+    (void)scratch.file("a-202001" + std::to_string(10 + i) + "T000000.000Z-abnormal_end.trec");
+  }
+  ASSERT_TRUE(RecordingFiles::open(scratch.path(), "a").has_value());
+  EXPECT_EQ(files_in(scratch.path()), kFilesMax);
+}
+
 TEST(RecordingFiles, RefusesAFolderThatIsNone) {
   const testing::ScratchDirectory scratch;
   const auto missing = RecordingFiles::open(scratch.path() / "none", "a");
