@@ -138,7 +138,7 @@ Result<server::ApplianceConfig> complete(const ServeFlags& flags) {
   if (!listen) return tl::unexpected(listen.error());
   config.listen = *listen;
   if (const auto good = check_cores(config.cores); !good) return tl::unexpected(good.error());
-  if (const auto good = check_record_flags(flags.command, flags.record); !good) {
+  if (const auto good = check_record_flags(flags.command, flags.record, config.cores); !good) {
     return tl::unexpected(good.error());
   }
   config.record_events = flags.record.on ? flags.record.events : 0;
@@ -380,6 +380,9 @@ int run_program(const ServeFlags& flags) {
     if (flags.command.count(flag) > 0) {
       return refuse({fmt::format("{} does not go with --program", flag)});
     }
+  }
+  if (const char* flag = given_plan_flag(flags.command); flag != nullptr) {
+    return refuse({fmt::format("{} does not go with --program", flag)});
   }
   if (uses_switchml_flags(flags.command)) {
     return refuse({"--session and the other SwitchML flags do not go with --program"});

@@ -14,6 +14,8 @@ namespace {
 
 constexpr uint32_t kEventsMin = 64;
 constexpr uint64_t kStallMsMax = 3'600'000;
+/// Largest recording. tributary record show reads four times as much.
+constexpr uint64_t kRecordingBytesMax = uint64_t{256} << 20;
 constexpr std::array<const char*, 4> kRecordFlags{"--record", "--record-dir", "--record-events",
                                                   "--record-stall-ms"};
 
@@ -40,11 +42,18 @@ const char* given_record_flag(const CLI::App& command) {
   return nullptr;
 }
 
-Result<void> check_record_flags(const CLI::App& command, const server::RecordConfig& config) {
+Result<void> check_record_flags(const CLI::App& command, const server::RecordConfig& config,
+                                uint32_t cores) {
   if (!std::has_single_bit(config.events)) {
     return failure(
         fmt::format("--record-events {} is not allowed; allowed is a power of two from {} to {}",
                     config.events, kEventsMin, recorder::kEventsMax));
+  }
+  const uint64_t bytes = uint64_t{config.events} * cores * sizeof(recorder::Event);
+  if (config.on && bytes > kRecordingBytesMax) {
+    return failure(fmt::format(
+        "--record-events {} is not allowed with --cores {}: a recording has at most {} MB",
+        config.events, cores, kRecordingBytesMax >> 20));
   }
   for (const char* flag : kRecordFlags) {
     if (!config.on && flag != kRecordFlags[0] && command.count(flag) > 0) {

@@ -21,6 +21,6 @@ void add_record_flags(CLI::App& command, server::RecordConfig& config);
 
 /// Checks values that depend on others.
 [[nodiscard]] Result<void> check_record_flags(const CLI::App& command,
-                                              const server::RecordConfig& config);
+                                              const server::RecordConfig& config, uint32_t cores);
 
 }  // namespace tributary::cli

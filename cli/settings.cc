@@ -102,6 +102,13 @@ std::vector<std::string> names_of(const CLI::App& command, bool as_keys) {
   return names;
 }
 
+/// Refuses a key of the file at `path` that is none of `keys`.
+void check_name(const std::string& name, const toml::node& node, const std::string& path,
+                const std::vector<std::string>& keys) {
+  if (std::find(keys.begin(), keys.end(), name) != keys.end()) return;
+  throw Refused(fmt::format("{}: {}", place_of(path, node), unknown_name("key", name, keys)));
+}
+
 KeyValues row_of(const KeyTable& keys, const toml::table& table, const std::string& path) {
   std::vector<WrittenKey> written;
   for (const auto& [key, node] : table) {
@@ -258,9 +265,7 @@ void Settings::load(const std::string& path) {
       continue;
     }
     const std::vector<std::string> keys = names_of(command_, true);
-    if (std::find(keys.begin(), keys.end(), name) == keys.end()) {
-      throw Refused(fmt::format("{}: {}", place_of(path, node), unknown_name("key", name, keys)));
-    }
+    check_name(name, node, path, keys);
     give_from_file(*command_.get_option("--" + name), node, path);
   }
 }
@@ -275,8 +280,13 @@ bool Settings::is_from_file(const KeyTable& table) const {
 Result<std::vector<KeyValues>> Settings::read_again(const KeyTable& table) const {
   try {
     const toml::table file = parsed_file(path_);
+    const std::vector<std::string> keys = names_of(command_, true);
+    for (const auto& [key, node] : file) check_name(std::string(key.str()), node, path_, keys);
     const toml::node* node = file.get(table.name());
-    return node == nullptr ? std::vector<KeyValues>() : rows_of(table, *node, path_);
+    if (node == nullptr) {
+      return failure(fmt::format("{}: has no [[{}]]", path_, table.name()));
+    }
+    return rows_of(table, *node, path_);
   } catch (const Refused& refused) {
     return failure(refused.what());
   }

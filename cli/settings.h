@@ -50,8 +50,8 @@ class Settings {
 
   /// Tells whether the rows of a table come from the file. They may then be read again.
   [[nodiscard]] bool is_from_file(const KeyTable& table) const;
-  /// Reads a table's rows again from the file, which may have changed since. Other keys of the file
-  /// are not looked at. @pre is_from_file()
+  /// Reads a table's rows again from the file, which may have changed since. Refuses a file without
+  /// the table or with unknown keys, and ignores the values of other keys. @pre is_from_file()
   [[nodiscard]] Result<std::vector<KeyValues>> read_again(const KeyTable& table) const;
 
  private:

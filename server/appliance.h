@@ -70,12 +70,11 @@ class Appliance : public JobControl {
   [[nodiscard]] bool is_in_use() const;
 
   // JobControl; in appliance_jobs.cc.
-  [[nodiscard]] bool has_job(uint32_t id) const override;
+  [[nodiscard]] std::optional<RunningJob> find_job(uint32_t id) const override;
   JobResult add_job(const trio_ml::JobConfig& job) override;
   JobResult remove_job(uint32_t id, bool force) override;
   JobResult drain_job(uint32_t id) override;
-  JobResult set_timeout(uint32_t id, Duration timeout) override;
-  JobResult set_silence(uint32_t id, trio_ml::Silence silence) override;
+  JobResult change_job(uint32_t id, const JobChange& change) override;
   JobResult evict_source(uint32_t id, uint32_t source) override;
 
   /// Returns every counter by name, as `tributary serve --json` writes it.
@@ -111,7 +110,8 @@ class Appliance : public JobControl {
   };
   /// A channel of a job. Most jobs have one.
   struct Served {
-    uint8_t job = 0;  ///< The id of its job, which is that of channel 0.
+    uint8_t job = 0;           ///< The id of its job, which is that of channel 0.
+    trio_ml::JobConfig given;  ///< The job as its owner knows it: given, and changed since.
     std::unique_ptr<trio_ml::Session> session;
     bool draining = false;
 
@@ -134,7 +134,8 @@ class Appliance : public JobControl {
   // In appliance_jobs.cc. @pre control_mutex_ is locked, or the engine has not started.
 
   /// Makes all channels of a job and takes their memory. Changes nothing if it fails.
-  [[nodiscard]] tl::expected<std::vector<Prepared>, JobError> prepare(trio_ml::JobConfig job);
+  [[nodiscard]] tl::expected<std::vector<Prepared>, JobError> prepare(
+      const trio_ml::JobConfig& given);
   [[nodiscard]] tl::expected<Prepared, JobError> prepare_channel(const trio_ml::JobConfig& job,
                                                                  uint8_t first_id);
   /// Gives the channels to the cores, core 0 last: it alone starts sessions.

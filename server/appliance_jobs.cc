@@ -27,6 +27,22 @@ tl::unexpected<JobError> refused(JobFault fault, std::string text) {
   return tl::unexpected<JobError>(JobError{fault, std::move(text)});
 }
 
+JobResult check_change(const trio_ml::JobConfig& job, const JobChange& change) {
+  if (change.timeout && !job.mitigation) {
+    return refused(
+        JobFault::kNotAllowed,
+        fmt::format(
+            "job {}: timeout_ms needs mitigation=on; without it blocks wait for every source",
+            job.id));
+  }
+  trio_ml::JobConfig changed = job;
+  changed.silence = change.silence.value_or(job.silence);
+  if (const auto allowed = trio_ml::check(changed); !allowed) {
+    return refused(JobFault::kNotAllowed, allowed.error().text);
+  }
+  return {};
+}
+
 bool is_used(const trio_ml::Session& session, Instant now) {
   return session.is_in_use(now) || session.has_plain_clients(now);
 }
@@ -90,7 +106,8 @@ tl::expected<Appliance::Prepared, JobError> Appliance::prepare_channel(
 }
 
 tl::expected<std::vector<Appliance::Prepared>, JobError> Appliance::prepare(
-    trio_ml::JobConfig job) {
+    const trio_ml::JobConfig& given) {
+  trio_ml::JobConfig job = given;
   if (const auto fits = check_room(job); !fits) return tl::unexpected(fits.error());
   // A wildcard serves the loopback addresses; others of this machine are not recognised.
   const bool is_itself = job.upstream.is_same_peer(local()) ||
@@ -112,6 +129,7 @@ tl::expected<std::vector<Appliance::Prepared>, JobError> Appliance::prepare(
   for (uint32_t channel = 0; channel < job.channels; channel++) {
     auto prepared = prepare_channel(trio_ml::channel_of(job, channel), job.id);
     if (!prepared) return tl::unexpected(prepared.error());
+    prepared->served.given = given;
     channels.push_back(*std::move(prepared));
   }
   return channels;
@@ -133,9 +151,12 @@ void Appliance::install(std::vector<Prepared> channels) {
   for (Prepared& channel : channels) served_.push_back(std::move(channel.served));
 }
 
-bool Appliance::has_job(uint32_t id) const {
+std::optional<RunningJob> Appliance::find_job(uint32_t id) const {
   const std::lock_guard lock(control_mutex_);
-  return std::ranges::any_of(served_, [id](const Served& each) { return each.job == id; });
+  for (const Served& each : served_) {
+    if (each.job == id) return RunningJob{.config = each.given, .draining = each.draining};
+  }
+  return {};
 }
 
 JobResult Appliance::add_job(const trio_ml::JobConfig& job) {
@@ -254,46 +275,28 @@ void Appliance::remove_drained(const std::stop_token& stop) {
 
 // --- Changing ---
 
-JobResult Appliance::set_timeout(uint32_t id, Duration timeout) {
+JobResult Appliance::change_job(uint32_t id, const JobChange& change) {
   const std::lock_guard lock(control_mutex_);
   if (const auto open = check_open(); !open) return open;
   const auto channels = channels_of(id);
   if (!channels) return tl::unexpected(channels.error());
-  if (!channels->front()->config().mitigation) {
-    return refused(
-        JobFault::kNotAllowed,
-        fmt::format(
-            "job {}: timeout_ms needs mitigation=on; without it blocks wait for every source", id));
-  }
+  if (const auto good = check_change(channels->front()->config(), change); !good) return good;
   uint32_t core_index = 0;
   engine_->inspect([&](Engine::Core&) {
     trio_ml::Shard& shard = *shards_[core_index++];
     for (Served* channel : *channels) {
-      shard.set_timeout(channel->config().id, timeout, monotonic_now());
-      if (shard.index() == 0) channel->session->set_timeout(timeout);
+      const uint8_t channel_id = channel->config().id;
+      if (change.timeout) shard.set_timeout(channel_id, *change.timeout, monotonic_now());
+      if (change.silence) shard.set_silence(channel_id, *change.silence);
+      if (shard.index() != 0) continue;
+      if (change.timeout) channel->session->set_timeout(*change.timeout);
+      if (change.silence) channel->session->set_silence(*change.silence);
     }
   });
-  return {};
-}
-
-JobResult Appliance::set_silence(uint32_t id, trio_ml::Silence silence) {
-  const std::lock_guard lock(control_mutex_);
-  if (const auto open = check_open(); !open) return open;
-  const auto channels = channels_of(id);
-  if (!channels) return tl::unexpected(channels.error());
-  trio_ml::JobConfig changed = channels->front()->config();
-  changed.silence = silence;
-  if (const auto allowed = trio_ml::check(changed); !allowed) {
-    return refused(JobFault::kNotAllowed, allowed.error().text);
+  for (Served* channel : *channels) {
+    channel->given.timeout = change.timeout.value_or(channel->given.timeout);
+    channel->given.silence = change.silence.value_or(channel->given.silence);
   }
-  uint32_t core_index = 0;
-  engine_->inspect([&](Engine::Core&) {
-    trio_ml::Shard& shard = *shards_[core_index++];
-    for (Served* channel : *channels) {
-      shard.set_silence(channel->config().id, silence);
-      if (shard.index() == 0) channel->session->set_silence(silence);
-    }
-  });
   return {};
 }
 

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <tl/expected.hpp>
 
@@ -34,12 +35,25 @@ struct JobError {
 
 using JobResult = tl::expected<void, JobError>;
 
+/// The keys of a running job that can change; those without a value stay.
+struct JobChange {
+  std::optional<Duration> timeout =
+      {};  ///< Of straggler mitigation: 1 to 60,000 whole milliseconds.
+  /// The effect of a member that is silent, also for the running session.
+  std::optional<trio_ml::Silence> silence = {};
+};
+
+struct RunningJob {
+  trio_ml::JobConfig config;  ///< As given to add_job(), with the changes since.
+  bool draining = false;
+};
+
 class JobControl {
  public:
   virtual ~JobControl() = default;
 
-  /// Tells whether there is a job with this id that is not a channel of another one.
-  [[nodiscard]] virtual bool has_job(uint32_t id) const = 0;
+  /// Returns the job with this id; nothing if there is none, or a channel of another job.
+  [[nodiscard]] virtual std::optional<RunningJob> find_job(uint32_t id) const = 0;
   /// Adds a job with all its channels, as `--job` does at the start. @param job Must pass trio_ml::check().
   virtual JobResult add_job(const trio_ml::JobConfig& job) = 0;
   /// Removes a job with all its channels, and returns its memory. Workers that wait for it, and
@@ -48,10 +62,8 @@ class JobControl {
   virtual JobResult remove_job(uint32_t id, bool force) = 0;
   /// Starts no further session. The job goes when its workers have left; at once if it has none.
   virtual JobResult drain_job(uint32_t id) = 0;
-  /// Changes the time-out of straggler mitigation. @param timeout 1 to 60,000 whole milliseconds.
-  virtual JobResult set_timeout(uint32_t id, Duration timeout) = 0;
-  /// Changes the effect of a member that is silent, also for the running session.
-  virtual JobResult set_silence(uint32_t id, trio_ml::Silence silence) = 0;
+  /// Changes all keys of `change`, or none of them.
+  virtual JobResult change_job(uint32_t id, const JobChange& change) = 0;
   /// Removes a source from the job's session, or from those that wait for one, and tells it. In a
   /// job of plain packets, forgets the source's address. The source loses all its channels.
   virtual JobResult evict_source(uint32_t id, uint32_t source) = 0;

@@ -2,6 +2,7 @@
 #include "server/job_reload.h"
 
 #include <algorithm>
+#include <optional>
 
 namespace tributary::server {
 namespace {
@@ -11,6 +12,16 @@ using trio_ml::JobConfig;
 constexpr const char* kOtherKeys =
     "only timeout_ms and silence of a running job can change; for other keys remove the job, and "
     "reload once more";
+
+constexpr const char* kDrains = "the job drains; reload once more when its workers have left";
+
+/// Compares all keys but those that a running job can change.
+bool is_same_but_for_changes(const JobConfig& running, const JobConfig& other) {
+  JobConfig changed = running;
+  changed.timeout = other.timeout;
+  changed.silence = other.silence;
+  return changed == other;
+}
 
 bool has_job(const std::vector<JobConfig>& jobs, uint8_t id) {
   return std::ranges::any_of(jobs, [id](const JobConfig& job) { return job.id == id; });
@@ -31,8 +42,8 @@ void JobReload::drain_others(const std::vector<JobConfig>& wanted, Counts& count
 }
 
 void JobReload::bring(const JobConfig& wanted, Counts& counts) {
-  const auto running = std::ranges::find(jobs_, wanted.id, &JobConfig::id);
-  if (running == jobs_.end()) {
+  const auto own = std::ranges::find(jobs_, wanted.id, &JobConfig::id);
+  if (own == jobs_.end()) {
     if (const JobResult added = control_.add_job(wanted); !added) {
       counts.refused.push_back({wanted.id, added.error().text});
       return;
@@ -41,34 +52,40 @@ void JobReload::bring(const JobConfig& wanted, Counts& counts) {
     counts.added++;
     return;
   }
-  if (*running == wanted) {
+  const std::optional<RunningJob> running = control_.find_job(wanted.id);
+  if (!running || running->draining) {
+    counts.refused.push_back({wanted.id, kDrains});
+    return;
+  }
+  if (running->config == wanted) {
     counts.unchanged++;
     return;
   }
-  JobConfig changed = *running;
-  changed.timeout = wanted.timeout;
-  changed.silence = wanted.silence;
-  if (changed != wanted) {
+  if (!is_same_but_for_changes(running->config, wanted)) {
     counts.refused.push_back({wanted.id, kOtherKeys});
     return;
   }
-  JobResult set;
-  if (running->timeout != wanted.timeout) set = control_.set_timeout(wanted.id, wanted.timeout);
-  if (set) running->timeout = wanted.timeout;
-  if (set && running->silence != wanted.silence) {
-    set = control_.set_silence(wanted.id, wanted.silence);
-  }
-  if (!set) {
-    counts.refused.push_back({wanted.id, set.error().text});
+  JobChange change;
+  if (running->config.timeout != wanted.timeout) change.timeout = wanted.timeout;
+  if (running->config.silence != wanted.silence) change.silence = wanted.silence;
+  if (const JobResult changed = control_.change_job(wanted.id, change); !changed) {
+    counts.refused.push_back({wanted.id, changed.error().text});
     return;
   }
-  running->silence = wanted.silence;
+  *own = wanted;
   counts.changed++;
+}
+
+void JobReload::forget_others() {
+  std::erase_if(jobs_, [this](const JobConfig& job) {
+    const std::optional<RunningJob> running = control_.find_job(job.id);
+    return !running || !is_same_but_for_changes(running->config, job);
+  });
 }
 
 JobReload::Counts JobReload::apply(const std::vector<JobConfig>& wanted) {
   Counts counts;
-  std::erase_if(jobs_, [this](const JobConfig& job) { return !control_.has_job(job.id); });
+  forget_others();
   drain_others(wanted, counts);
   for (const JobConfig& job : wanted) bring(job, counts);
   return counts;

@@ -2,10 +2,11 @@
 /// @file
 /// Brings the jobs of a running server to those of a file that has changed.
 ///
-/// Model:   Jobs that are gone from the file are drained, new ones are added, and a changed time-out
-///          or effect of silence is set. A job that differs in anything else stays as it is, and the
-///          log names it. Jobs that an operator has added by command do not belong to the file and
-///          stay; those that an operator has removed are added again if the file has them.
+/// Model:   Drains jobs that are gone from the file, adds new ones, and sets a time-out or an effect
+///          of silence that differs from the running job's. A job that differs in another key stays
+///          as it is, and the log names it. Jobs that an operator has added by command do not belong
+///          to the file and stay. A job that an operator has removed is added again if the file has
+///          it, one that drains when it is gone.
 /// Threads: One at a time.
 /// Errors:  A refused command is in the log and is tried again by the next reload.
 /// Tests:   tests/server/job_reload_test.cc
@@ -32,7 +33,7 @@ class JobReload {
   struct Counts {
     uint32_t added = 0;
     uint32_t drained = 0;
-    uint32_t changed = 0;  ///< With another time-out or effect of silence.
+    uint32_t changed = 0;  ///< Got another time-out or effect of silence.
     uint32_t unchanged = 0;
     std::vector<Refused> refused;
   };
@@ -46,12 +47,14 @@ class JobReload {
   Counts apply(const std::vector<trio_ml::JobConfig>& wanted);
 
  private:
+  /// Forgets the jobs that have ended, or that an operator has replaced.
+  void forget_others();
   /// Drains the jobs that are not wanted. Those refused stay in jobs_.
   void drain_others(const std::vector<trio_ml::JobConfig>& wanted, Counts& counts);
   /// Adds the job, or changes the running one.
   void bring(const trio_ml::JobConfig& wanted, Counts& counts);
 
-  std::vector<trio_ml::JobConfig> jobs_;  ///< As they run.
+  std::vector<trio_ml::JobConfig> jobs_;  ///< Of the file.
   JobControl& control_;
 };
 

@@ -145,6 +145,9 @@ Reply get_metrics(const ApiConfig& config, const Request&, const UrlParts&) {
 
 Reply get_openapi(const ApiConfig& config, const Request&, const UrlParts&);
 
+/// Whether the answer waits for the cores.
+enum class Cores : uint8_t { kAsked, kNotAsked };
+
 /// The body that a route takes.
 enum class Body : uint8_t { kNone, kJob, kChange, kLogLevel };
 
@@ -155,6 +158,7 @@ struct Route {
   Reply (*answer)(const ApiConfig&, const Request&, const UrlParts&);
   const char* type = kJson;
   Body body = Body::kNone;
+  Cores cores = Cores::kAsked;
 };
 
 constexpr std::string_view kId = "{id}";
@@ -181,19 +185,21 @@ constexpr auto kRoutes = std::to_array<Route>({
     {"GET", "/v1/ports", "Counters of each core's port", get_ports},
     {"GET", "/v1/config", "Settings of the server and of its jobs", get_config},
     {"GET", "/v1/log", "The last 1,000 lines of the log, oldest first, its level and its counters",
-     get_log},
+     get_log, kJson, Body::kNone, Cores::kNotAsked},
     {"PATCH", "/v1/log", "Changes the least important level that is logged", patch_log, kJson,
-     Body::kLogLevel},
+     Body::kLogLevel, Cores::kNotAsked},
     {"GET", "/v1/recording", "The recent events of all cores, for tributary record show",
-     get_recording, kBytes},
+     get_recording, kBytes, Body::kNone, Cores::kNotAsked},
     {"GET", "/v1/recorder", "Whether the flight recorder is on, and its counters", get_recorder},
     {"POST", "/v1/recorder/start", "Lets the cores record", start_recorder},
     {"POST", "/v1/recorder/stop", "Lets the cores record nothing", stop_recorder},
-    {"GET", "/v1/openapi.json", "This description", get_openapi},
+    {"GET", "/v1/openapi.json", "This description", get_openapi, kJson, Body::kNone,
+     Cores::kNotAsked},
     {"GET", "/metrics", "Counters and states in the Prometheus text format", get_metrics,
      kMetricsText},
     {"GET", "/healthz", "200 if all cores answer", get_health},
-    {"GET", "/readyz", "200 while the server takes new workers, 503 while it ends", get_readiness},
+    {"GET", "/readyz", "200 while the server takes new workers, 503 while it ends", get_readiness,
+     kJson, Body::kNone, Cores::kNotAsked},
 });
 
 nlohmann::json parameter(const char* name, const char* in, const nlohmann::json& schema) {
@@ -319,6 +325,16 @@ std::optional<UrlParts> match(const Route& route, std::string_view path) {
 
 }  // namespace
 
+Reply Api::ask_cores(const std::function<Reply()>& answer) const {
+  if (!free_threads_.try_acquire_for(kCoresWithin)) {
+    return error_reply(
+        503, "a core does not answer; tributary record dump shows the recent events of all");
+  }
+  Reply reply = answer();
+  free_threads_.release();
+  return reply;
+}
+
 Reply Api::handle(const Request& request) const {
   const std::string method = request.method == "HEAD" ? "GET" : request.method;
   std::string allowed;
@@ -329,7 +345,8 @@ Reply Api::handle(const Request& request) const {
       if (method != "GET" && config_.jobs == nullptr) {
         return error_reply(403, "this server takes no commands");
       }
-      return route.answer(config_, request, *parts);
+      const auto answer = [&] { return route.answer(config_, request, *parts); };
+      return route.cores == Cores::kAsked ? ask_cores(answer) : answer();
     }
     allowed += (allowed.empty() ? "" : ", ") + std::string(route.method);
   }

@@ -2,14 +2,17 @@
 /// @file
 /// The control API: one JSON answer for each URL. docs/operations.md describes the fields.
 ///
-/// Threads: handle() may run in several threads at once. Each call takes its own snapshot.
+/// Threads: Any. Each call takes its own snapshot.
 /// Errors:  404 for an unknown URL, job or source, 405 for another method than the URL's; those of
-///          the commands are in job_routes.h and log_routes.h. The body is {"error": TEXT}.
+///          the commands are in job_routes.h and log_routes.h. 503 if a core hangs. The body is
+///          {"error": TEXT}.
 /// Tests:   tests/server/control/api_test.cc, job_routes_test.cc
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <semaphore>
 #include <string>
 
 #include "server/control/history.h"
@@ -35,16 +38,23 @@ struct ApiConfig {
   server::RecordControl* recorder = nullptr;         ///< Null: there is no flight recorder.
 };
 
+/// Requests that ask the cores wait for one another at most this long.
+inline constexpr std::chrono::milliseconds kCoresWithin{1000};
+
 class Api {
  public:
   explicit Api(ApiConfig config) : config_(std::move(config)) {}
 
   [[nodiscard]] Reply handle(const Request& request) const;
+  /// Returns `answer()`, which asks the cores. A core that hangs keeps all threads but one waiting:
+  /// the next request gets 503 after kCoresWithin, and those that ask no core are answered.
+  [[nodiscard]] Reply ask_cores(const std::function<Reply()>& answer) const;
 
   [[nodiscard]] const ApiConfig& config() const { return config_; }
 
  private:
   ApiConfig config_;
+  mutable std::counting_semaphore<kThreads> free_threads_{kThreads - 1};
 };
 
 }  // namespace tributary::control

@@ -85,15 +85,10 @@ Result<bool> force_of(const std::string& query) {
   return failure(fmt::format("query '{}' is not allowed; allowed: force=true, force=false", query));
 }
 
-/// The keys of a running job that a body changes; at least one.
-struct Change {
-  std::optional<Duration> timeout;
-  std::optional<trio_ml::Silence> silence;
-};
-
-Result<Change> change_of(const std::vector<WrittenKey>& keys) {
+/// Reads the keys of a running job that a body changes; at least one.
+Result<server::JobChange> change_of(const std::vector<WrittenKey>& keys) {
   const KeyTable& table = server::job_keys();
-  Change change;
+  server::JobChange change;
   for (const WrittenKey& key : keys) {
     if (key.name != kTimeoutKey && key.name != kSilenceKey) {
       return failure(fmt::format("body: key '{}' of a running job cannot change; allowed: {}, {}",
@@ -150,17 +145,9 @@ Reply patch_job(const ApiConfig& config, const Request& request, const UrlParts&
   const auto change = change_of(*keys);
   if (!change) return error_reply(400, change.error().text);
   nlohmann::json changed{{"id", *id}};
-  if (change->silence) {
-    const auto result = config.jobs->set_silence(*id, *change->silence);
-    if (!result) return reply_of(result, {});
-    changed[kSilenceKey] = to_string(*change->silence);
-  }
-  if (change->timeout) {
-    const auto result = config.jobs->set_timeout(*id, *change->timeout);
-    if (!result) return reply_of(result, {});
-    changed[kTimeoutKey] = in_milliseconds(*change->timeout);
-  }
-  return {.body = changed.dump() + "\n"};
+  if (change->silence) changed[kSilenceKey] = to_string(*change->silence);
+  if (change->timeout) changed[kTimeoutKey] = in_milliseconds(*change->timeout);
+  return reply_of(config.jobs->change_job(*id, *change), changed);
 }
 
 Reply delete_source(const ApiConfig& config, const Request&, const UrlParts& parts) {

@@ -355,10 +355,14 @@ Reply Pages::events(const Reply& log) const {
 
 Reply Pages::handle(const Request& request) const {
   if (request.method == "GET" || request.method == "HEAD") {
-    if (request.path == "/") return dashboard();
-    if (request.path.starts_with(kJobPath)) return job(request.path.substr(kJobPath.size()));
+    if (request.path == "/") return api_.ask_cores([this] { return dashboard(); });
+    if (request.path.starts_with(kJobPath)) {
+      return api_.ask_cores([&] { return job(request.path.substr(kJobPath.size())); });
+    }
     if (request.path == "/events") {
-      if (const Reply lines = log(); lines.status == 200) return events(lines);
+      if (const Reply lines = log(); lines.status == 200) {
+        return api_.ask_cores([&] { return events(lines); });
+      }
     }
   }
   return api_.handle(request);

@@ -93,6 +93,7 @@ std::string advice_for(const SourceSnapshot& source) {
 Wait wait_for(const JobSnapshot& job, uint32_t index) {
   const SourceSnapshot& source = job.sources[index];
   Wait wait{.job = job.config.id,
+            .source = index,
             .missing = source.ranks,
             .last_heard = source.silent_for,
             .advice = job.config.sources_are_aggregators ? advice_for_lower(source, index)

@@ -24,7 +24,11 @@ inline constexpr Duration kWaitShown = milliseconds(100);
 inline constexpr Duration kSilenceShown = milliseconds(1500);
 
 struct Wait {
+  /// Stands for the upper aggregator.
+  static constexpr uint32_t kUpstream = UINT32_MAX;
+
   uint32_t job = 0;
+  uint32_t source = kUpstream;      ///< That is missing: its index in the job, or kUpstream.
   std::optional<uint32_t> block{};  ///< The oldest block that waits; none before a session.
   std::vector<uint32_t> missing{};  ///< Ranks: one, or all below a lower aggregator.
   std::optional<Duration> since{};  ///< Since the block's last contribution.

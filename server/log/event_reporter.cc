@@ -174,7 +174,7 @@ void EventReporter::compare_counts(const char* event, const Counts& counts, Coun
 void EventReporter::compare_waits(const Snapshot& snapshot) {
   std::map<Source, Instant> waits;
   for (const control::Wait& wait : control::find_waits(snapshot)) {
-    const Source key{wait.job, wait.missing};
+    const Source key{wait.job, wait.source, wait.missing};
     const auto seen = waits_.find(key);
     const Instant seen_at = seen == waits_.end() ? snapshot.at : seen->second;
     waits[key] = seen_at;
@@ -192,7 +192,8 @@ void EventReporter::compare_waits(const Snapshot& snapshot) {
       ++it;
       continue;
     }
-    log_.write(LogLevel::kInfo, "rank_wait_over", fields_of(it->first, it->second));
+    const auto& [job, source, ranks] = *it;
+    log_.write(LogLevel::kInfo, "rank_wait_over", fields_of(job, ranks));
     it = waits_logged_.erase(it);
   }
   waits_ = std::move(waits);

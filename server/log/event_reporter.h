@@ -12,6 +12,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -41,8 +42,8 @@ class EventReporter {
 
  private:
   using Counts = std::map<std::string, uint64_t>;
-  /// A job's id and the ranks of one of its sources.
-  using Source = std::pair<uint32_t, std::vector<uint32_t>>;
+  /// Job, index of the source, and its ranks: those of a lower aggregator may change.
+  using Source = std::tuple<uint32_t, uint32_t, std::vector<uint32_t>>;
 
   void compare_counts(const char* event, const Counts& counts, Counts& before);
   void compare_waits(const Snapshot& snapshot);

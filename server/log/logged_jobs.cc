@@ -28,14 +28,18 @@ JobResult LoggedJobs::drain_job(uint32_t id) {
   return logged("job_draining", {{"job", id}}, jobs_.drain_job(id));
 }
 
-JobResult LoggedJobs::set_timeout(uint32_t id, Duration timeout) {
-  return logged("job_timeout_changed", {{"job", id}, {"timeout_ms", in_milliseconds(timeout)}},
-                jobs_.set_timeout(id, timeout));
-}
-
-JobResult LoggedJobs::set_silence(uint32_t id, trio_ml::Silence silence) {
-  return logged("job_silence_changed", {{"job", id}, {"silence", trio_ml::to_string(silence)}},
-                jobs_.set_silence(id, silence));
+JobResult LoggedJobs::change_job(uint32_t id, const JobChange& change) {
+  const JobResult result = jobs_.change_job(id, change);
+  if (!result) return logged("job_change", {{"job", id}}, result);
+  if (change.timeout) {
+    const int64_t timeout_ms = in_milliseconds(*change.timeout);
+    log_.write(LogLevel::kInfo, "job_timeout_changed", {{"job", id}, {"timeout_ms", timeout_ms}});
+  }
+  if (change.silence) {
+    const auto silence = trio_ml::to_string(*change.silence);
+    log_.write(LogLevel::kInfo, "job_silence_changed", {{"job", id}, {"silence", silence}});
+  }
+  return result;
 }
 
 JobResult LoggedJobs::evict_source(uint32_t id, uint32_t source) {

@@ -6,6 +6,8 @@
 /// Tests:   tests/server/log/logged_jobs_test.cc
 #pragma once
 
+#include <optional>
+
 #include "server/job_control.h"
 #include "server/log/log.h"
 
@@ -16,12 +18,13 @@ class LoggedJobs final : public JobControl {
   /// @param jobs Carries the commands out; must outlive this object, like `log`.
   LoggedJobs(JobControl& jobs, Log& log) : jobs_(jobs), log_(log) {}
 
-  [[nodiscard]] bool has_job(uint32_t id) const override { return jobs_.has_job(id); }
+  [[nodiscard]] std::optional<RunningJob> find_job(uint32_t id) const override {
+    return jobs_.find_job(id);
+  }
   JobResult add_job(const trio_ml::JobConfig& job) override;
   JobResult remove_job(uint32_t id, bool force) override;
   JobResult drain_job(uint32_t id) override;
-  JobResult set_timeout(uint32_t id, Duration timeout) override;
-  JobResult set_silence(uint32_t id, trio_ml::Silence silence) override;
+  JobResult change_job(uint32_t id, const JobChange& change) override;
   JobResult evict_source(uint32_t id, uint32_t source) override;
 
  private:

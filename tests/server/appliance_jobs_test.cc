@@ -149,7 +149,8 @@ TEST_P(ApplianceJobs, CommandsNeedAJobThatExists) {
     const std::string text = fmt::format("job {} does not exist; jobs: 1", id);
     expect_refused(appliance_->remove_job(id, false), JobFault::kUnknownJob, text);
     expect_refused(appliance_->drain_job(id), JobFault::kUnknownJob, text);
-    expect_refused(appliance_->set_timeout(id, milliseconds(5)), JobFault::kUnknownJob, text);
+    expect_refused(appliance_->change_job(id, {.timeout = milliseconds(5)}), JobFault::kUnknownJob,
+                   text);
     expect_refused(appliance_->evict_source(id, 0), JobFault::kUnknownJob, text);
   }
 }
@@ -202,7 +203,7 @@ TEST_P(ApplianceJobs, TimeoutOfAJobWithMitigationChanges) {
   trio_ml::JobConfig job = small_job(9);
   job.mitigation = true;
   ASSERT_TRUE(appliance_->add_job(job).has_value());
-  ASSERT_TRUE(appliance_->set_timeout(9, milliseconds(70)).has_value());
+  ASSERT_TRUE(appliance_->change_job(9, {.timeout = milliseconds(70)}).has_value());
   const Snapshot changed = appliance_->snapshot();
   ASSERT_EQ(changed.jobs.size(), 2U);
   EXPECT_EQ(changed.jobs[1].config.timeout, milliseconds(70));
@@ -210,8 +211,12 @@ TEST_P(ApplianceJobs, TimeoutOfAJobWithMitigationChanges) {
   ASSERT_NE(worker, nullptr);
   EXPECT_EQ(worker->straggler_timeout(), milliseconds(70));
   EXPECT_EQ(reduce(*worker).status, host::Status::kOk);
-  expect_refused(appliance_->set_timeout(1, milliseconds(70)), JobFault::kNotAllowed,
+  const JobChange both{.timeout = milliseconds(70), .silence = trio_ml::Silence::kWait};
+  expect_refused(appliance_->change_job(1, both), JobFault::kNotAllowed,
                  "job 1: timeout_ms needs mitigation=on");
+  EXPECT_NE(appliance_->find_job(1)->config.silence, trio_ml::Silence::kWait);
+  EXPECT_EQ(appliance_->find_job(9)->config.timeout, milliseconds(70));
+  EXPECT_FALSE(appliance_->find_job(2).has_value());
 }
 
 TEST_P(ApplianceJobs, EvictedWorkerLearnsIt) {

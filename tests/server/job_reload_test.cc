@@ -8,6 +8,8 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <optional>
+#include <set>
 #include <string>
 
 #include "base/prng.h"
@@ -23,9 +25,13 @@ class RecordedControl final : public JobControl {
  public:
   std::vector<std::string> commands;
   std::map<uint32_t, JobConfig> jobs;
+  std::set<uint32_t> drains;
   bool refuses = false;
 
-  [[nodiscard]] bool has_job(uint32_t id) const override { return jobs.contains(id); }
+  [[nodiscard]] std::optional<RunningJob> find_job(uint32_t id) const override {
+    if (!jobs.contains(id)) return {};
+    return RunningJob{.config = jobs.at(id), .draining = drains.contains(id)};
+  }
   JobResult add_job(const JobConfig& job) override {
     commands.push_back(fmt::format("add {}", job.id));
     if (refuses || jobs.contains(job.id)) return refusal(JobFault::kExists);
@@ -39,16 +45,14 @@ class RecordedControl final : public JobControl {
     if (jobs.erase(id) == 0) return refusal(JobFault::kUnknownJob);
     return {};
   }
-  JobResult set_timeout(uint32_t id, Duration timeout) override {
-    commands.push_back(fmt::format("set {} {}", id, in_milliseconds(timeout)));
+  JobResult change_job(uint32_t id, const JobChange& change) override {
+    std::string command = fmt::format("change {}", id);
+    if (change.timeout) command += fmt::format(" {}", in_milliseconds(*change.timeout));
+    if (change.silence) command += fmt::format(" {}", trio_ml::to_string(*change.silence));
+    commands.push_back(command);
     if (refuses) return refusal(JobFault::kNotAllowed);
-    jobs.at(id).timeout = timeout;
-    return {};
-  }
-  JobResult set_silence(uint32_t id, trio_ml::Silence silence) override {
-    commands.push_back(fmt::format("silence {} {}", id, trio_ml::to_string(silence)));
-    if (refuses) return refusal(JobFault::kNotAllowed);
-    jobs.at(id).silence = silence;
+    jobs.at(id).timeout = change.timeout.value_or(jobs.at(id).timeout);
+    jobs.at(id).silence = change.silence.value_or(jobs.at(id).silence);
     return {};
   }
   JobResult evict_source(uint32_t, uint32_t) override { return refusal(JobFault::kNotAllowed); }
@@ -81,9 +85,9 @@ TEST(JobReload, CarriesOutOnlyTheDifference) {
   EXPECT_EQ(commands_of({job(1), job(2)}, {job(2), job(1)}), Commands{});
   EXPECT_EQ(commands_of({job(1)}, {job(1), job(3)}), Commands{"add 3"});
   EXPECT_EQ(commands_of({job(1), job(2)}, {job(2)}), Commands{"drain 1"});
-  EXPECT_EQ(commands_of({job(1)}, {job(1, 2, 40)}), Commands{"set 1 40"});
+  EXPECT_EQ(commands_of({job(1)}, {job(1, 2, 40)}), Commands{"change 1 40"});
   EXPECT_EQ(commands_of({job(1), job(2)}, {job(3), job(1, 2, 5)}),
-            (Commands{"drain 2", "add 3", "set 1 5"}));
+            (Commands{"drain 2", "add 3", "change 1 5"}));
 }
 
 TEST(JobReload, LeavesAJobWithOtherKeysAsItIs) {
@@ -122,6 +126,37 @@ TEST(JobReload, AddsAJobAgainThatAnOperatorHasRemoved) {
   control.commands.clear();
   EXPECT_EQ(reload.apply({}).drained, 0U);
   EXPECT_EQ(control.commands, Commands{});
+}
+
+TEST(JobReload, UndoesAnOperatorsChange) {
+  RecordedControl control;
+  control.jobs[1] = job(1, 2, 10);
+  JobReload reload({job(1, 2, 10)}, control);
+  control.jobs[1].timeout = milliseconds(50);
+  EXPECT_EQ(reload.apply({job(1, 2, 10)}).changed, 1U);
+  EXPECT_EQ(control.commands, Commands{"change 1 10"});
+}
+
+TEST(JobReload, LeavesAnOperatorsJobOfTheSameId) {
+  RecordedControl control;
+  control.jobs[1] = job(1, 8);  // Removed, and added with other sources.
+  JobReload reload({job(1, 2)}, control);
+  EXPECT_EQ(ids_of(reload.apply({job(1, 2)}).refused), std::vector<uint32_t>{1});
+  EXPECT_EQ(reload.apply({}).drained, 0U);
+  EXPECT_EQ(control.commands, Commands{"add 1"});  // Refused: it exists.
+}
+
+TEST(JobReload, AddsADrainedJobWhenItIsGone) {
+  RecordedControl control;
+  control.jobs[1] = job(1);
+  control.drains.insert(1);
+  JobReload reload({job(1)}, control);
+  const auto counts = reload.apply({job(1)});
+  EXPECT_EQ(ids_of(counts.refused), std::vector<uint32_t>{1});
+  EXPECT_THAT(counts.refused[0].error, ::testing::HasSubstr("reload once more"));
+  control.jobs.clear();
+  control.drains.clear();
+  EXPECT_EQ(reload.apply({job(1)}).added, 1U);
 }
 
 TEST(JobReload, RandomFilesEndWithTheirJobs) {

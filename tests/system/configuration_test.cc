@@ -154,6 +154,14 @@ TEST(Configuration, HangUpReloadsTheJobsOfTheFile) {
   server.signal(SIGHUP);
   ASSERT_TRUE(server.wait_for_error("reload_failed"));
   EXPECT_THAT(ids(), ElementsAre(2, 3));
+
+  (void)folder.file("c.toml", "[[jobs]]\nid = 2\nsources = 2\n");
+  server.signal(SIGHUP);
+  ASSERT_TRUE(server.wait_for_error("did you mean 'job'?"));
+  (void)folder.file("c.toml", "");
+  server.signal(SIGHUP);
+  ASSERT_TRUE(server.wait_for_error("has no [[job]]"));
+  EXPECT_THAT(ids(), ElementsAre(2, 3));
   EXPECT_EQ(server.stop(), 0);
 }
 

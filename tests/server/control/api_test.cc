@@ -6,7 +6,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <latch>
 #include <map>
+#include <thread>
+#include <vector>
 
 #include "apps/trio_ml/records.h"
 #include "server/job_keys.h"
@@ -244,6 +247,38 @@ TEST(Api, WithoutARecorderItsUrlsSayHowToGetOne) {
     EXPECT_THAT(reply.body, HasSubstr("start it without --record off"));
   }
   EXPECT_EQ(api.handle({.method = "POST", .path = "/v1/recorder/stop"}).status, 404);
+}
+
+TEST_F(ApiTest, AnswersWhatAsksNoCoreWhileOneHangs) {
+  std::latch waiting(kThreads - 1);
+  std::latch hang(1);
+  const auto hanging_snapshot = [&] {
+    waiting.count_down();
+    hang.wait();
+    return example();
+  };
+  NoCommands jobs;
+  const Api api({.name = "a",
+                 .version = "1",
+                 .snapshot = hanging_snapshot,
+                 .is_ready = [] { return true; },
+                 .settings = json::object(),
+                 .jobs = &jobs});
+  const auto status_of = [&api](const char* path) {
+    return api.handle({.method = "GET", .path = path}).status;
+  };
+  {
+    std::vector<std::jthread> callers;
+    for (uint32_t i = 0; i + 1 < kThreads; i++) {
+      callers.emplace_back([&] { EXPECT_EQ(status_of("/v1/status"), 200); });
+    }
+    waiting.wait();
+    EXPECT_EQ(status_of("/healthz"), 503);
+    EXPECT_EQ(status_of("/readyz"), 200);
+    EXPECT_EQ(status_of("/v1/recording"), 404);  // This server has no recorder.
+    hang.count_down();
+  }
+  EXPECT_EQ(status_of("/healthz"), 200);
 }
 
 TEST_F(ApiTest, RefusesUnknownJobsUrlsAndMethods) {

@@ -22,7 +22,7 @@ using ::testing::IsEmpty;
 /// Records each call as a line.
 class Recorder : public server::JobControl {
  public:
-  [[nodiscard]] bool has_job(uint32_t) const override { return true; }
+  [[nodiscard]] std::optional<server::RunningJob> find_job(uint32_t) const override { return {}; }
   JobResult add_job(const trio_ml::JobConfig& job) override {
     added = job;
     return answer(fmt::format("add {}", job.id));
@@ -31,11 +31,11 @@ class Recorder : public server::JobControl {
     return answer(fmt::format("remove {} {}", id, force));
   }
   JobResult drain_job(uint32_t id) override { return answer(fmt::format("drain {}", id)); }
-  JobResult set_timeout(uint32_t id, Duration timeout) override {
-    return answer(fmt::format("set {} {}", id, in_nanoseconds(timeout)));
-  }
-  JobResult set_silence(uint32_t id, trio_ml::Silence silence) override {
-    return answer(fmt::format("silence {} {}", id, trio_ml::to_string(silence)));
+  JobResult change_job(uint32_t id, const server::JobChange& change) override {
+    std::string call = fmt::format("change {}", id);
+    if (change.timeout) call += fmt::format(" timeout {}", in_nanoseconds(*change.timeout));
+    if (change.silence) call += fmt::format(" silence {}", trio_ml::to_string(*change.silence));
+    return answer(call);
   }
   JobResult evict_source(uint32_t id, uint32_t source) override {
     return answer(fmt::format("evict {} {}", id, source));
@@ -87,7 +87,7 @@ TEST_F(JobRoutes, EachUrlCallsItsCommand) {
   EXPECT_EQ(ask("PATCH", "/v1/jobs/3", R"({"timeout_ms": 25})").status, 200);
   EXPECT_EQ(ask("DELETE", "/v1/jobs/3/sources/2").status, 200);
   EXPECT_THAT(jobs_.calls, ElementsAre("add 3", "remove 3 false", "remove 3 true", "drain 3",
-                                       "set 3 25000000", "evict 3 2"));
+                                       "change 3 timeout 25000000", "evict 3 2"));
 }
 
 TEST_F(JobRoutes, AddTakesTheKeysOfTheConfigurationFile) {
@@ -133,7 +133,7 @@ TEST_F(JobRoutes, PatchChangesTheEffectOfSilence) {
   const Reply reply = ask("PATCH", "/v1/jobs/3", R"({"silence": "exclude", "timeout_ms": 7})");
   EXPECT_EQ(reply.status, 200) << reply.body;
   EXPECT_EQ(json::parse(reply.body), (json{{"id", 3}, {"silence", "exclude"}, {"timeout_ms", 7}}));
-  EXPECT_THAT(jobs_.calls, ElementsAre("silence 3 exclude", "set 3 7000000"));
+  EXPECT_THAT(jobs_.calls, ElementsAre("change 3 timeout 7000000 silence exclude"));
 }
 
 TEST_F(JobRoutes, PatchRefusesEverythingButATimeoutAndSilence) {

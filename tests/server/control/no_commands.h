@@ -10,12 +10,11 @@ namespace tributary::control {
 /// Refuses all commands.
 class NoCommands : public server::JobControl {
  public:
-  [[nodiscard]] bool has_job(uint32_t) const override { return true; }
+  [[nodiscard]] std::optional<server::RunningJob> find_job(uint32_t) const override { return {}; }
   server::JobResult add_job(const trio_ml::JobConfig&) override { return refused(); }
   server::JobResult remove_job(uint32_t, bool) override { return refused(); }
   server::JobResult drain_job(uint32_t) override { return refused(); }
-  server::JobResult set_timeout(uint32_t, Duration) override { return refused(); }
-  server::JobResult set_silence(uint32_t, trio_ml::Silence) override { return refused(); }
+  server::JobResult change_job(uint32_t, const server::JobChange&) override { return refused(); }
   server::JobResult evict_source(uint32_t, uint32_t) override { return refused(); }
 
  private:

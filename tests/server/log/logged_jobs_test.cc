@@ -14,12 +14,11 @@ class Answering final : public JobControl {
  public:
   JobResult answer = {};
 
-  [[nodiscard]] bool has_job(uint32_t) const override { return false; }
+  [[nodiscard]] std::optional<RunningJob> find_job(uint32_t) const override { return {}; }
   JobResult add_job(const trio_ml::JobConfig&) override { return answer; }
   JobResult remove_job(uint32_t, bool) override { return answer; }
   JobResult drain_job(uint32_t) override { return answer; }
-  JobResult set_timeout(uint32_t, Duration) override { return answer; }
-  JobResult set_silence(uint32_t, trio_ml::Silence) override { return answer; }
+  JobResult change_job(uint32_t, const JobChange&) override { return answer; }
   JobResult evict_source(uint32_t, uint32_t) override { return answer; }
 };
 
@@ -45,10 +44,10 @@ TEST_F(LoggedJobsTest, EachCommandHasALine) {
   EXPECT_EQ(last_line().dump(), R"({"level":"info","event":"job_removed","job":7,"force":true})");
   EXPECT_TRUE(jobs_.drain_job(7).has_value());
   EXPECT_EQ(last_line().dump(), R"({"level":"info","event":"job_draining","job":7})");
-  EXPECT_TRUE(jobs_.set_timeout(7, milliseconds(30)).has_value());
+  EXPECT_TRUE(jobs_.change_job(7, {.timeout = milliseconds(30)}).has_value());
   EXPECT_EQ(last_line().dump(),
             R"({"level":"info","event":"job_timeout_changed","job":7,"timeout_ms":30})");
-  EXPECT_TRUE(jobs_.set_silence(7, trio_ml::Silence::kExclude).has_value());
+  EXPECT_TRUE(jobs_.change_job(7, {.silence = trio_ml::Silence::kExclude}).has_value());
   EXPECT_EQ(last_line().dump(),
             R"({"level":"info","event":"job_silence_changed","job":7,"silence":"exclude"})");
   EXPECT_TRUE(jobs_.evict_source(7, 2).has_value());
