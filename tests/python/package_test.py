@@ -10,7 +10,7 @@ from unittest import mock
 
 import support
 import tributary
-from tributary import _library, communicator, errors, run
+from tributary import _after_import, _library, communicator, errors, run
 
 
 class Library(unittest.TestCase):
@@ -76,6 +76,35 @@ class Errors(unittest.TestCase):
         self.assertIs(type(errors.error_of(3, "")), names["peer_missing"])
         self.assertIs(type(errors.error_of(7, "")), names["desynchronised"])
         self.assertIs(type(errors.error_of(36, "a bug")), tributary.TributaryError)
+
+
+SEARCHES = """
+import importlib.util, sys
+from tributary import _after_import
+_after_import.install()
+assert importlib.util.find_spec("torch").origin == importlib.util.find_spec("torch").loader.path
+import torch
+assert torch.loaded and "tributary.torch" in sys.modules, sys.meta_path
+assert type(torch.__spec__.loader).__name__ == "SourceFileLoader", torch.__spec__
+assert not any(type(finder).__name__ == "AfterImport" for finder in sys.meta_path)
+"""
+
+
+class AfterImport(unittest.TestCase):
+    def test_a_search_for_torch_keeps_the_finder(self):
+        with tempfile.TemporaryDirectory() as folder:
+            packages = pathlib.Path(folder)
+            for name in ("torch", "tributary"):
+                (packages / name).mkdir()
+            (packages / "torch" / "__init__.py").write_text("import torch.distributed\nloaded = True\n")
+            (packages / "torch" / "distributed.py").write_text("def is_available(): return True\n")
+            (packages / "tributary" / "__init__.py").touch()
+            (packages / "tributary" / "torch.py").touch()
+            source = pathlib.Path(_after_import.__file__).read_text()
+            (packages / "tributary" / "_after_import.py").write_text(source)
+            ended = subprocess.run([support.PYTHON, "-c", SEARCHES], capture_output=True, text=True,
+                                   env={**os.environ, "PYTHONPATH": folder}, timeout=support.LIMIT_S)
+        self.assertEqual(ended.returncode, 0, ended.stderr)
 
 
 class Run(unittest.TestCase):
