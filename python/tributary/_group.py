@@ -324,13 +324,56 @@ for _method in COUNTED:
     setattr(TributaryGroup, _method, _count(getattr(Collectives, _method)))
 
 
-def keep_until_exit(gloo_group):
-    """Prevents the destructor of a Gloo group, which can hang the end of a script. Returns the group.
+class _LentStore(dist.Store):
+    """Passes the calls of a Gloo group's constructor on to a store, until give_back().
 
-    It holds the interpreter's lock while it joins Gloo's threads, which need that lock to free tensors.
+    A Gloo group holds its store, and lives until the process ends. Without this class rank 0's server would
+    outlive destroy_process_group(), and the next init_process_group() would find its port taken.
     """
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(gloo_group))
-    return gloo_group
+
+    def __init__(self, store):
+        super().__init__()
+        self._store = store
+
+    def give_back(self):
+        self._store = None
+
+    def _lent(self):
+        if self._store is None:
+            raise RuntimeError("Gloo used its store after it had connected all ranks")
+        return self._store
+
+    def set(self, key, value):
+        self._lent().set(key, value)
+
+    def get(self, key):
+        return self._lent().get(key)
+
+    def add(self, key, amount):
+        return self._lent().add(key, amount)
+
+    def wait(self, *arguments):
+        self._lent().wait(*arguments)
+
+    def check(self, keys):
+        return self._lent().check(keys)
+
+
+def create_gloo(name, store, rank, world, limit):
+    """Returns a Gloo group that lives until the process ends, and does not keep `store`.
+
+    Its destructor can hang the end of a script: it holds the interpreter's lock while it joins Gloo's threads,
+    which need that lock to free tensors.
+    """
+    # Newer versions of torch connect ranks at their first message if this is set, and need the store then.
+    connects_later = os.environ.get("TORCH_GLOO_LAZY_INIT", "0") not in ("", "0")
+    lent = store if connects_later else _LentStore(store)
+    group = dist.ProcessGroupGloo(dist.PrefixStore(name, lent), rank, world, limit)
+    for kept in (group, lent):
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(kept))
+    if not connects_later:
+        lent.give_back()
+    return group
 
 
 def op_name_of(opts):

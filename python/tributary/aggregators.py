@@ -6,8 +6,8 @@ Without it, and without an aggregator in TRIBUTARY_URL, it is "colocated". The f
 (LOCAL_RANK 0) starts that machine's, and all ranks exchange the addresses through the store of
 init_process_group(). TRIBUTARY_JOB has more keys of the job, as for `tributary serve --job`.
 
-An aggregator ends when the process that started it has ended and the workers of all machines have left,
-LINGER_S later at the latest.
+An aggregator ends when its group or the process that started it has ended and the workers of all machines
+have left, LINGER_S later at the latest.
 
 Threads: any one; the process's first call starts the aggregators.
 Errors:  InvalidArgument for a value that is not allowed, LibraryNotFound without the program,
@@ -28,8 +28,10 @@ LINGER_S = 60
 _NO_HOST = "tributary:///job/"
 _JOB = "window=4096,block_grad_max=4095,history=4"
 
-_running = []  # Keeps the process objects. Linux ends the processes with this one.
+_running = []  # Process objects of the current group. Linux ends the processes with this one.
+_ending = []  # Process objects of earlier groups.
 _list = None
+_groups_before = 0  # Numbers the keys, because a store of torchrun's outlives a group.
 
 
 def wanted():
@@ -64,8 +66,26 @@ def url(store, rank, world):
     return given.replace("tributary:///", f"tributary://{_list}/", 1)
 
 
+def stop():
+    """Ends this process's aggregators when the workers of all machines have left. url() starts new ones."""
+    global _list, _groups_before
+    if _list is not None:
+        _groups_before += 1
+    _list = None
+    for process in _running:
+        process.terminate()
+        process.stdout.close()
+    # poll() collects the exit status.
+    _ending[:] = [process for process in _ending + _running if process.poll() is None]
+    _running.clear()
+
+
 def _given_url():
     return os.environ.get("TRIBUTARY_URL") or f"{_NO_HOST}1"
+
+
+def _key(name, rank):
+    return f"tributary/{_groups_before}/{name}/{rank}"
 
 
 def _is_first_here(store, rank):
@@ -75,8 +95,8 @@ def _is_first_here(store, rank):
     # Started without torchrun, for example by torch.multiprocessing. Containers have networks of their own.
     boot = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     machine = f"{boot} {os.readlink('/proc/self/ns/net')}"
-    store.set(f"tributary/machines/{rank}", machine)
-    return all(store.get(f"tributary/machines/{other}").decode() != machine for other in range(rank))
+    store.set(_key("machines", rank), machine)
+    return all(store.get(_key("machines", other)).decode() != machine for other in range(rank))
 
 
 def _exchange(store, rank, world):
@@ -84,8 +104,8 @@ def _exchange(store, rank, world):
     if _is_first_here(store, rank):
         host = _host(rank)
         own = ",".join(f"{host}:{_start(host, world)}" for _ in range(wanted()))
-    store.set(f"tributary/aggregators/{rank}", own)
-    lists = [store.get(f"tributary/aggregators/{other}").decode() for other in range(world)]
+    store.set(_key("aggregators", rank), own)
+    lists = [store.get(_key("aggregators", other)).decode() for other in range(world)]
     return ",".join(names for names in lists if names)
 
 

@@ -37,7 +37,7 @@ from ._group import (
     TributaryGroup,
     active_group,
     active_or_none,
-    keep_until_exit,
+    create_gloo,
     set_active,
 )
 from ._guard import check_parameters
@@ -54,16 +54,14 @@ def _create(store, rank, world, timeout):
         # torch's own default, 30 minutes, would keep ranks waiting for a dead one.
         given = timeout != default_pg_timeout
         limit = timeout if given else datetime.timedelta(milliseconds=deadline_ms)
-        prefix = dist.PrefixStore("tributary-inner", store)
-        return keep_until_exit(dist.ProcessGroupGloo(prefix, rank, world, limit))
+        return create_gloo("tributary-inner", store, rank, world, limit)
 
     if _hierarchical.wanted():
         return _create_hierarchical(store, rank, world, timeout, make_inner)
     active = active_or_none()
-    if active is not None and not active.closed:
-        if dist.is_initialized():  # Called by new_group().
-            return make_inner(active.communicator.info()["deadline_ms"])
-        active.close()  # destroy_process_group() has dropped it.
+    if active is not None and not active.closed and dist.is_initialized():  # Called by new_group().
+        return make_inner(active.communicator.info()["deadline_ms"])
+    _leave_previous()
     _guard.install()
     active = _join(store, rank, world, timeout, make_inner)
     set_active(active)
@@ -92,12 +90,11 @@ def _create_hierarchical(store, rank, world, timeout, make_inner):
     def join():
         def make_inner_of_leaders(limit_ms):
             limit = datetime.timedelta(milliseconds=limit_ms)
-            return keep_until_exit(dist.ProcessGroupGloo(above, machine, world // count, limit))
+            return create_gloo("tributary-inner", above, machine, world // count, limit)
 
         return _join(above, machine, world // count, timeout, make_inner_of_leaders)
 
-    if active_or_none() is not None:
-        active_or_none().close()  # destroy_process_group() has dropped it.
+    _leave_previous()
     _guard.install()
     leaders = _hierarchical.join_leaders(part, machine, local_rank, join)
     given_limit = timeout != default_pg_timeout
@@ -105,7 +102,7 @@ def _create_hierarchical(store, rank, world, timeout, make_inner):
     if _hierarchical.wanted() == "nccl":
         local = dist.ProcessGroupNCCL(part, local_rank, count, limit)
     else:
-        local = keep_until_exit(dist.ProcessGroupGloo(part, local_rank, count, limit))
+        local = create_gloo("tributary-inner", part, local_rank, count, limit)
     active = _hierarchical.HierarchicalGroup(rank, world, local, leaders, make_inner(deadline_ms))
     set_active(active)
     return active
@@ -145,6 +142,12 @@ def _close_active():
     # Leave the job, so that the other ranks learn at once that this rank has ended.
     if active_or_none() is not None:
         active_or_none().close()
+
+
+def _leave_previous():
+    """Ends what remains of a group that destroy_process_group() has dropped."""
+    _close_active()
+    aggregators.stop()
 
 
 def _register():

@@ -57,18 +57,20 @@ class FirstHere(unittest.TestCase):
 
     def test_is_the_lowest_rank_of_the_machine_otherwise(self):
         with with_variables():
-            store = Store({"tributary/machines/0": "another machine"})
+            store = Store({"tributary/0/machines/0": "another machine"})
             self.assertTrue(aggregators._is_first_here(store, 1))
             self.assertFalse(aggregators._is_first_here(store, 2))
 
 
 class Url(unittest.TestCase):
     # Rank 1 shares rank 0's machine, rank 2 has one of its own.
-    OTHERS = {"tributary/aggregators/0": "one:7000", "tributary/aggregators/2": "two:7001"}
+    OTHERS = {"tributary/0/aggregators/0": "one:7000", "tributary/0/aggregators/2": "two:7001"}
 
     def setUp(self):
-        aggregators._list = None
-        self.addCleanup(setattr, aggregators, "_list", None)
+        first = mock.patch.multiple(aggregators, _list=None, _groups_before=0)
+        first.start()
+        self.addCleanup(first.stop)
+        self.addCleanup(aggregators.stop)
 
     def test_has_the_aggregators_of_all_machines_in_the_order_of_ranks(self):
         with with_variables(TRIBUTARY_AGGREGATORS="colocated", LOCAL_RANK="1"):
@@ -86,6 +88,14 @@ class Url(unittest.TestCase):
                             TRIBUTARY_URL="tributary://box/job/1"):
             with self.assertRaisesRegex(errors.InvalidArgument, "TRIBUTARY_URL=tributary://box/job/1"):
                 aggregators.url(Store(self.OTHERS), 1, 3)
+
+    def test_a_later_group_has_keys_of_its_own(self):
+        others = {**self.OTHERS, "tributary/1/aggregators/0": "three:7000", "tributary/1/aggregators/2": ""}
+        with with_variables(TRIBUTARY_AGGREGATORS="colocated", LOCAL_RANK="1"):
+            aggregators.url(Store(others), 1, 3)
+            aggregators.stop()
+            url = aggregators.url(Store(others), 1, 3)
+        self.assertEqual(url, "tributary://three:7000/job/1")
 
     def test_an_aggregator_that_does_not_start_is_an_error(self):
         with with_variables(TRIBUTARY_JOB="colour=red", LOCAL_RANK="0"):

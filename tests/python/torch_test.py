@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import re
+import subprocess
 import tempfile
 import unittest
 
@@ -42,6 +43,15 @@ class Torch(support.ServerTest):
         for environment in ({}, {"TRIBUTARY_AGGREGATORS": "2"}):
             ended = support.torchrun(2, support.HERE / "ranks_collectives.py", environment)
             self.assert_all_well(ended, 2)
+
+    def test_a_process_may_create_another_group(self):
+        self.assert_all_well(self.ranks(1, "ranks_again.py"), 1)
+        alone = {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1",
+                 "MASTER_PORT": str(support.free_port())}
+        self.assert_all_well(subprocess.run(
+            [support.PYTHON, "-m", "tributary.run", str(support.HERE / "ranks_again.py")],
+            capture_output=True, text=True, timeout=support.LIMIT_S, env={**os.environ, **alone},
+        ), 1)
 
     def test_stragglers_are_scaled_and_reported(self):
         ended = self.ranks(2, "ranks_straggling.py", flags=("--timeout-ms", "5"))
