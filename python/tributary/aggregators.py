@@ -151,6 +151,8 @@ def _job_id():
 def _program():
     """Returns the path of the program `tributary`: next to the library, or in PATH."""
     for name in _library.candidates():
+        if "/" not in name:  # The system loader finds it, and not in the current directory.
+            continue
         folder = pathlib.Path(name).resolve().parent
         for path in (folder / "tributary", folder.parent / "bin" / "tributary"):
             if path.is_file() and os.access(path, os.X_OK):

@@ -10,7 +10,7 @@ from unittest import mock
 
 import support
 import tributary
-from tributary import _after_import, _library, communicator, errors, run
+from tributary import _after_import, _library, aggregators, communicator, errors, run
 
 
 class Library(unittest.TestCase):
@@ -40,6 +40,42 @@ class Library(unittest.TestCase):
     def test_a_missing_file_is_named_and_no_other_is_taken(self):
         with self.assertRaisesRegex(tributary.LibraryNotFound, "/nowhere/lib.so"):
             self.load_with("/nowhere/lib.so")
+
+
+class Places(unittest.TestCase):
+    """Of an installed package: PREFIX/share/tributary/python/tributary."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.prefix = pathlib.Path(folder.name).resolve()
+
+    def file(self, name):
+        path = self.prefix / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch(mode=0o755)
+        return str(path)
+
+    def test_the_library_is_in_lib_of_the_same_prefix(self):
+        names = [self.file(f"{lib}/libtributary.so.0") for lib in ("lib", "lib/x86_64-linux-gnu")]
+        self.file("share/lib/libtributary.so.0")
+        package = self.file("share/tributary/python/tributary/_library.py")
+        with mock.patch.object(_library, "__file__", package), mock.patch.dict(os.environ):
+            os.environ.pop("TRIBUTARY_LIBRARY", None)
+            self.assertEqual(_library.candidates(), [*names, "libtributary.so.0"])
+
+    def test_a_program_in_the_current_directory_is_not_run(self):
+        self.file("tributary")
+        self.file("bin/tributary")
+        self.file("elsewhere/here")
+        in_path = self.file("path/tributary")
+        before = os.getcwd()
+        self.addCleanup(os.chdir, before)
+        with mock.patch.object(_library, "candidates", lambda: ["libtributary.so.0"]), \
+                mock.patch.dict(os.environ, PATH=str(self.prefix / "path")):
+            for folder in (".", "elsewhere"):
+                os.chdir(self.prefix / folder)
+                self.assertEqual(aggregators._program(), in_path)
 
 
 class Urls(unittest.TestCase):
