@@ -15,6 +15,7 @@ Errors:  InvalidArgument for a value that is not allowed, LibraryNotFound withou
 Tests:   tests/python/aggregators_test.py, tests/python/torch_test.py
 """
 
+import ipaddress
 import os
 import pathlib
 import shutil
@@ -124,9 +125,25 @@ def _host(rank):
     return f"[{host}]" if ":" in host else host
 
 
+def _listens(host):
+    """Returns the address and the family on which the aggregator of `host` listens.
+
+    Other machines may find an IPv4 or an IPv6 address under a name. [::] takes both.
+    """
+    try:
+        has_ipv6 = ipaddress.ip_address(host.strip("[]")).version == 6
+    except ValueError:  # A name.
+        try:
+            socket.socket(socket.AF_INET6, socket.SOCK_DGRAM).close()
+            has_ipv6 = True
+        except OSError:
+            has_ipv6 = False
+    return ("[::]", socket.AF_INET6) if has_ipv6 else ("0.0.0.0", socket.AF_INET)
+
+
 def _start(host, world):
     """Starts an aggregator on a free port. Returns the port."""
-    every, family = ("[::]", socket.AF_INET6) if host.startswith("[") else ("0.0.0.0", socket.AF_INET)
+    every, family = _listens(host)
     with socket.socket(family, socket.SOCK_DGRAM) as probe:
         probe.bind((every.strip("[]"), 0))
         port = probe.getsockname()[1]

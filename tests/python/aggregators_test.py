@@ -62,6 +62,18 @@ class FirstHere(unittest.TestCase):
             self.assertFalse(aggregators._is_first_here(store, 2))
 
 
+class Listens(unittest.TestCase):
+    def test_on_the_families_that_others_may_find_under_the_name(self):
+        hosts = (("10.0.0.1", "0.0.0.0"), ("[fd00::1]", "[::]"), ("localhost", "[::]"), ("one", "[::]"))
+        for host, address in hosts:
+            with mock.patch.object(aggregators.socket, "socket"):
+                self.assertEqual(aggregators._listens(host)[0], address)
+
+    def test_on_ipv4_for_a_name_without_ipv6(self):
+        with mock.patch.object(aggregators.socket, "socket", side_effect=OSError):
+            self.assertEqual(aggregators._listens("one")[0], "0.0.0.0")
+
+
 class Url(unittest.TestCase):
     # Rank 1 shares rank 0's machine, rank 2 has one of its own.
     OTHERS = {"tributary/0/aggregators/0": "one:7000", "tributary/0/aggregators/2": "two:7001"}
