@@ -15,7 +15,6 @@ import dataclasses
 import logging
 import os
 import threading
-import urllib.parse
 import warnings
 import weakref
 
@@ -156,6 +155,20 @@ class Operation:
         )
 
 
+def keys_of(url):
+    """Returns the keys of a URL as the library reads them, without decoding. Raises InvalidArgument."""
+    keys = {}
+    pairs = url.partition("?")[2].removesuffix("&")
+    for pair in pairs.split("&") if pairs else ():
+        name, equals, value = pair.partition("=")
+        if not equals:
+            raise errors.InvalidArgument(f"{url}: '{pair}' is not KEY=VALUE")
+        if name in keys:
+            raise errors.InvalidArgument(f"{url}: key '{name}' is given twice")
+        keys[name] = value
+    return keys
+
+
 def url_with(url, options):
     """Returns `url`, or TRIBUTARY_URL, with its keys replaced or extended by `options`."""
     url = url or os.environ.get("TRIBUTARY_URL", "")
@@ -164,10 +177,10 @@ def url_with(url, options):
             "no aggregator given; pass tributary://HOST:PORT/job/ID or set TRIBUTARY_URL to it "
             "(tributary launch sets it)"
         )
-    base, _, query = url.partition("?")
-    keys = dict(urllib.parse.parse_qsl(query, keep_blank_values=True))
+    keys = keys_of(url)
     keys.update({name: str(value) for name, value in options.items() if value is not None})
     text = "&".join(f"{name}={value}" for name, value in keys.items())
+    base = url.partition("?")[0]
     return f"{base}?{text}" if text else base
 
 

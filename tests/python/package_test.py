@@ -83,6 +83,17 @@ class Urls(unittest.TestCase):
         url = communicator.url_with("tributary://h:1/job/2?rank=7&window=4", {"rank": 0, "world": 2})
         self.assertEqual(url, "tributary://h:1/job/2?rank=0&window=4&world=2")
 
+    def test_keys_are_read_as_the_library_reads_them(self):
+        given = "tributary://h/job/2?secret_file=/a+b%20c&auth="
+        self.assertEqual(communicator.url_with(given, {}), given)
+        self.assertEqual(communicator.url_with(given + "&", {"rank": 1}), given + "&rank=1")
+
+    def test_a_key_given_twice_is_refused_by_name(self):
+        with self.assertRaisesRegex(tributary.InvalidArgument, "'scale' is given twice"):
+            communicator.url_with("tributary://h/job/2?scale=1&window=4&scale=2", {"rank": 0})
+        with self.assertRaisesRegex(tributary.InvalidArgument, "'window' is not KEY=VALUE"):
+            communicator.url_with("tributary://h/job/2?window", {"rank": 0})
+
     def test_no_url_is_refused_with_advice(self):
         with self.assertRaisesRegex(tributary.InvalidArgument, "TRIBUTARY_URL"):
             communicator.url_with("", {})
