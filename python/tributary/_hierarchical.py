@@ -14,11 +14,12 @@ import concurrent.futures
 import contextlib
 import os
 import threading
+import time
 
 import torch
 import torch.distributed as dist
 
-from . import _group, errors
+from . import _group, aggregators, errors
 from ._work import Submissions, TributaryWork, Waiters
 
 VARIABLE = "TRIBUTARY_LOCAL_GROUP"
@@ -53,11 +54,19 @@ def place_of(rank, world):
     return rank // count, local_rank, count
 
 
-def join_leaders(store, machine, local_rank, create):
-    """Returns create(), the leaders' group, on a leader, and None elsewhere. If it fails, all ranks raise."""
-    key = f"tributary/leader/{machine}"
+# A leader waits so many deadlines at most: for the aggregators' addresses, for the aggregators, and for Gloo.
+WAITS_OF_LEADER = 3
+
+
+def join_leaders(store, leader, local_rank, create, limit_s):
+    """Returns create(), the leaders' group, on a leader, and None elsewhere. If it fails, all ranks raise.
+
+    leader: the rank of this machine's leader.
+    limit_s: the deadline of the group, in seconds.
+    """
+    key = f"tributary/leader/{leader}"
     if local_rank != 0:
-        failed = store.get(key).decode()
+        failed = aggregators.wait_for(store, key, leader, time.monotonic() + WAITS_OF_LEADER * limit_s)
         if failed:
             raise errors.TributaryError(f"the first rank of this machine failed: {failed}")
         return None

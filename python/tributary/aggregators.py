@@ -11,21 +11,26 @@ have left, LINGER_S later at the latest.
 
 Threads: any one; the process's first call starts the aggregators.
 Errors:  InvalidArgument for a value that is not allowed, LibraryNotFound without the program,
-         TributaryError if an aggregator does not start. Its own message is on standard error.
+         TributaryError on all ranks if an aggregator does not start; its own message is on standard error.
+         PeerMissing for a rank that is silent until the limit.
 Tests:   tests/python/aggregators_test.py, tests/python/torch_test.py
 """
 
+import datetime
 import ipaddress
+import json
 import os
 import pathlib
 import shutil
 import socket
 import subprocess
+import time
 
 from . import _library, errors
 
 COUNT_MAX = 16  # As for `tributary launch --aggregators`.
 LINGER_S = 60
+LEAST_WAIT_S = 0.1  # torch's store takes 0 as no limit.
 _NO_HOST = "tributary:///job/"
 _JOB = "window=4096,block_grad_max=4095,history=4"
 
@@ -49,11 +54,12 @@ def wanted():
     return int(text)
 
 
-def url(store, rank, world):
+def url(store, rank, world, limit_s):
     """Starts this machine's aggregators and returns the URL for all of the job's.
 
     store: of init_process_group(), shared by all ranks. Keeps the query of TRIBUTARY_URL, whose host
     must be empty.
+    limit_s: the longest wait for the other ranks' addresses, in seconds.
     """
     global _list
     given = _given_url()
@@ -63,7 +69,7 @@ def url(store, rank, world):
             "with it: tributary:///job/ID?KEY=VALUE&…, without a host"
         )
     if _list is None:
-        _list = _exchange(store, rank, world)
+        _list = _exchange(store, rank, world, time.monotonic() + limit_s)
     return given.replace("tributary:///", f"tributary://{_list}/", 1)
 
 
@@ -89,25 +95,76 @@ def _key(name, rank):
     return f"tributary/{_groups_before}/{name}/{rank}"
 
 
-def _is_first_here(store, rank):
+def wait_for(store, key, rank, ends_at):
+    """Returns the text that a rank publishes under a key. Raises PeerMissing after `ends_at` (monotonic, s)."""
+    left_s = max(LEAST_WAIT_S, ends_at - time.monotonic())
+    try:
+        store.wait([key], datetime.timedelta(seconds=left_s))
+    except RuntimeError as error:
+        if ends_at - time.monotonic() > LEAST_WAIT_S:  # The store itself has failed.
+            raise
+        raise errors.PeerMissing(
+            f"rank {rank} has not reached init_process_group() by the deadline, or has ended before it"
+        ) from error
+    return store.get(key).decode()
+
+
+def _machine():
+    """Returns a name of this machine. Containers with networks of their own count as machines."""
+    boot = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    return f"{boot} {os.readlink('/proc/self/ns/net')}"
+
+
+def _is_first_here(store, rank, ends_at):
     """Returns True for one rank of each machine."""
     if "LOCAL_RANK" in os.environ:
         return os.environ["LOCAL_RANK"] == "0"
-    # Started without torchrun, for example by torch.multiprocessing. Containers have networks of their own.
-    boot = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    machine = f"{boot} {os.readlink('/proc/self/ns/net')}"
-    store.set(_key("machines", rank), machine)
-    return all(store.get(_key("machines", other)).decode() != machine for other in range(rank))
+    # Started without torchrun, for example by torch.multiprocessing.
+    store.set(_key("machines", rank), _machine())
+    return all(wait_for(store, _key("machines", other), other, ends_at) != _machine() for other in range(rank))
 
 
-def _exchange(store, rank, world):
-    own = ""
-    if _is_first_here(store, rank):
-        host = _host(rank)
-        own = ",".join(f"{host}:{_start(host, world)}" for _ in range(wanted()))
-    store.set(_key("aggregators", rank), own)
-    lists = [store.get(_key("aggregators", other)).decode() for other in range(world)]
-    return ",".join(names for names in lists if names)
+def _exchange(store, rank, world, ends_at):
+    """Starts this machine's aggregators. Returns the list of all machines'."""
+    own = {"machine": "", "aggregators": [], "failed": ""}
+    try:
+        own["machine"] = _machine()
+        if _is_first_here(store, rank, ends_at):
+            host = _host(rank)
+            own["aggregators"] = [f"{host}:{_start(host, world)}" for _ in range(wanted())]
+    except Exception as error:
+        own["failed"] = str(error) or type(error).__name__
+        raise
+    finally:  # The other ranks wait for it, also after a failure.
+        store.set(_key("aggregators", rank), json.dumps(own))
+    answers = [json.loads(wait_for(store, _key("aggregators", other), other, ends_at)) for other in range(world)]
+    for other, answer in enumerate(answers):
+        if answer["failed"]:
+            raise errors.TributaryError(f"rank {other} could not start its aggregator: {answer['failed']}")
+    _refuse_loopback(answers)
+    return ",".join(name for answer in answers for name in answer["aggregators"])
+
+
+def _refuse_loopback(answers):
+    """Raises InvalidArgument if ranks on several machines would send to an address of their own machine."""
+    machines = len({answer["machine"] for answer in answers})
+    for rank, answer in enumerate(answers):
+        host = next(iter(answer["aggregators"]), "").rpartition(":")[0]
+        if machines > 1 and _is_loopback(host):
+            raise errors.InvalidArgument(
+                f"rank {rank} gives {host} as its aggregator's address, which the other {machines - 1} of "
+                f"{machines} machines cannot reach; set MASTER_ADDR on all ranks to an address of rank 0's "
+                "machine that the others reach, or TRIBUTARY_URL to running aggregators"
+            )
+
+
+def _is_loopback(host):
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:  # A name.
+        return False
 
 
 def _host(rank):

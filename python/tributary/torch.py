@@ -24,7 +24,6 @@ Tests:   tests/python/
 import atexit
 import datetime
 import os
-import urllib.parse
 
 import torch.distributed as dist
 from torch.distributed.constants import default_pg_timeout
@@ -42,7 +41,7 @@ from ._group import (
 )
 from ._guard import check_parameters
 from ._report import end_epoch
-from .communicator import url_with
+from .communicator import keys_of, url_with
 
 DEADLINE_MS = 60000  # The library's default.
 
@@ -68,19 +67,29 @@ def _create(store, rank, world, timeout):
     return active
 
 
+def _deadline_ms(timeout):
+    """Returns the deadline of TRIBUTARY_URL, else the timeout of init_process_group(), else the default."""
+    keys = keys_of(os.environ.get("TRIBUTARY_URL", ""))
+    if keys.get("deadline_ms", "").isdecimal():  # The library refuses other texts.
+        return int(keys["deadline_ms"])
+    if timeout != default_pg_timeout:
+        return max(1, round(1000 * timeout.total_seconds()))
+    return DEADLINE_MS
+
+
 def _join(store, rank, world, timeout, make_inner):
     """Returns a group of `world` ranks that the aggregator knows."""
+    deadline_ms = _deadline_ms(timeout)
+    url = aggregators.url(store, rank, world, deadline_ms / 1000) if aggregators.wanted() else None
     options = {"rank": rank, "world": world}
-    if timeout != default_pg_timeout and "deadline_ms" not in os.environ.get("TRIBUTARY_URL", ""):
-        options["deadline_ms"] = max(1, round(1000 * timeout.total_seconds()))
-    url = aggregators.url(store, rank, world) if aggregators.wanted() else None
+    if "deadline_ms" not in keys_of(os.environ.get("TRIBUTARY_URL", "")):
+        options["deadline_ms"] = deadline_ms
     return TributaryGroup(url_with(url, options), rank, world, make_inner)
 
 
 def _create_hierarchical(store, rank, world, timeout, make_inner):
     """As _create(), if the ranks of a machine add up their tensors first."""
-    given = urllib.parse.urlsplit(os.environ.get("TRIBUTARY_URL", ""))
-    deadline_ms = int(urllib.parse.parse_qs(given.query).get("deadline_ms", [DEADLINE_MS])[0])
+    deadline_ms = _deadline_ms(timeout)
     if dist.is_initialized():  # Called by new_group().
         return make_inner(deadline_ms)
     machine, local_rank, count = _hierarchical.place_of(rank, world)
@@ -96,7 +105,9 @@ def _create_hierarchical(store, rank, world, timeout, make_inner):
 
     _leave_previous()
     _guard.install()
-    leaders = _hierarchical.join_leaders(part, machine, local_rank, join)
+    leaders = _hierarchical.join_leaders(
+        part, rank - local_rank, local_rank, join, deadline_ms / 1000
+    )
     given_limit = timeout != default_pg_timeout
     limit = timeout if given_limit else datetime.timedelta(milliseconds=deadline_ms)
     if _hierarchical.wanted() == "nccl":
