@@ -44,6 +44,7 @@ from ._report import end_epoch
 from .communicator import keys_of, url_with
 
 DEADLINE_MS = 60000  # The library's default.
+DEADLINE_MS_MAX = 86_400_000  # One day: the largest value of the URL's deadline_ms.
 
 
 def _create(store, rank, world, timeout):
@@ -68,12 +69,12 @@ def _create(store, rank, world, timeout):
 
 
 def _deadline_ms(timeout):
-    """Returns the deadline of TRIBUTARY_URL, else the timeout of init_process_group(), else the default."""
+    """Returns the deadline of TRIBUTARY_URL, else the timeout of init_process_group() up to a day, else 60 s."""
     keys = keys_of(os.environ.get("TRIBUTARY_URL", ""))
     if keys.get("deadline_ms", "").isdecimal():  # The library refuses other texts.
         return int(keys["deadline_ms"])
     if timeout != default_pg_timeout:
-        return max(1, round(1000 * timeout.total_seconds()))
+        return min(max(1, round(1000 * timeout.total_seconds())), DEADLINE_MS_MAX)
     return DEADLINE_MS
 
 

@@ -22,6 +22,32 @@ class Opts:
     timeout = datetime.timedelta(seconds=1)
 
 
+class Deadline(unittest.TestCase):
+    def test_a_timeout_above_the_longest_deadline_is_the_longest(self):
+        from tributary import torch as back_end
+
+        day_ms = 24 * 60 * 60 * 1000
+        for url, timeout, expected in (
+            ("", datetime.timedelta(days=2), day_ms),
+            ("", datetime.timedelta(0), 1),
+            ("", datetime.timedelta(seconds=5), 5000),
+            ("", back_end.default_pg_timeout, back_end.DEADLINE_MS),
+            ("tributary://h/job/1?deadline_ms=7", datetime.timedelta(days=2), 7),
+        ):
+            with mock.patch.dict(os.environ, TRIBUTARY_URL=url):
+                self.assertEqual(back_end._deadline_ms(timeout), expected)
+
+    def test_the_library_takes_the_longest(self):
+        import tributary
+        from tributary import torch as back_end
+
+        url = "tributary://127.0.0.1/job/1?rank=2&world=2&deadline_ms="
+        with self.assertRaisesRegex(tributary.InvalidArgument, "rank"):
+            tributary.Communicator(f"{url}{back_end.DEADLINE_MS_MAX}")
+        with self.assertRaisesRegex(tributary.InvalidArgument, "deadline_ms"):
+            tributary.Communicator(f"{url}{back_end.DEADLINE_MS_MAX + 1}")
+
+
 class Registration(unittest.TestCase):
     def registered(self, register_backend):
         """Imports the back end afresh with this register_backend()."""
