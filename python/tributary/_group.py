@@ -160,6 +160,9 @@ class TributaryGroup(Collectives, dist.ProcessGroup):
     def _submit(
         self, tensor, op_name, receive_only=False, result=None, finish=None, counted=True
     ):
+        result = result or [tensor]
+        # A sum is written in place, also into a parameter, and by threads that have no no_grad().
+        tensor = tensor.detach()
         staged, wait_for_copy = tensor.contiguous(), None  # The tensor itself if it is contiguous.
         if tensor.device.type != "cpu":
             staged, wait_for_copy = copy_to_host(staged)

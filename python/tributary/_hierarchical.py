@@ -109,7 +109,7 @@ class HierarchicalGroup(dist.ProcessGroup):
         op_name = _group.op_name_of(opts)
         if len(tensors) != 1 or not _group.goes_through(tensors[0], op_name):
             return self.inner.allreduce(tensors, *(() if opts is None else (opts,)))
-        tensor = tensors[0]
+        tensor = tensors[0].detach()  # The thread that writes into it has no no_grad().
         staged = tensor.contiguous()
         ready = None
         if staged.is_cuda:
@@ -117,7 +117,7 @@ class HierarchicalGroup(dist.ProcessGroup):
         backward_ended = self._submissions.next()
         with self._lock:  # The thread follows the order of submission.
             operation = _Sum(self._thread.submit(self._sum, staged, op_name, ready))
-            work = TributaryWork(self, operation, op_name, 0, tensor, staged, backward_ended)
+            work = TributaryWork(self, operation, op_name, 0, tensor, staged, backward_ended, tensors)
             self._works.append(work)
             while len(self._works) > _group.WORKS_KEPT and self._works[0].is_completed():
                 self._works.popleft()

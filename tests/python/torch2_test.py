@@ -118,6 +118,14 @@ class Calls(unittest.TestCase):
         self.assertIs(work.get_future().wait()[0], outputs[0])
         self.assertEqual([output.tolist() for output in outputs], [[1, 1], [4, 4, 4]])
 
+    def test_a_parameter_is_summed_in_place_whatever_its_layout(self):
+        for layout in (torch.contiguous_format, torch.channels_last):
+            parameter = torch.nn.Parameter(torch.ones(2, 3, 4, 4).contiguous(memory_format=layout))
+            work = dist.all_reduce(parameter, async_op=True)
+            self.assertTrue(work.wait())
+            self.assertIs(work.result()[0], parameter)
+            self.assertTrue((parameter == 1).all())
+
     def test_the_manager_of_coalescing_names_a_device_in_torch_2_and_works_in_torch_1(self):
         device = torch.device("cpu")
         self.group._start_coalescing(device)
