@@ -17,7 +17,7 @@ from . import errors
 from ._backward import reduces_gradients
 from ._collectives import Collectives, check_variable
 from ._staging import Submitter, copy_to_host
-from ._work import Submissions, TributaryWork, Waiters
+from ._work import KeptWorks, Submissions, TributaryWork, Waiters
 from .communicator import Communicator
 
 BACKEND = "tributary"
@@ -31,9 +31,6 @@ NAN_GIVEN = (
     "The sum is NaN on every rank, and a GradScaler skips the step; TRIBUTARY_NOT_FINITE=raise raises NotFinite"
 )
 NAN_OFFERED = "With TRIBUTARY_NOT_FINITE=nan the sum becomes NaN on every rank, and a GradScaler skips the step"
-# Keep at least this many works: C++ keeps only its own half alive, without the methods overridden
-# here.
-WORKS_KEPT = 64
 
 # Methods of the inner Gloo group. Names differ by torch version; missing ones are skipped.
 DELEGATED = (
@@ -82,7 +79,7 @@ class TributaryGroup(Collectives, dist.ProcessGroup):
         self.error = None  # The exception that ended the communicator.
         self._world = world
         self._lock = threading.Lock()
-        self._works = collections.deque()
+        self._works = KeptWorks()
         self._count = 0
         self._blocks = 0
         self._degraded_blocks = 0
@@ -182,11 +179,8 @@ class TributaryGroup(Collectives, dist.ProcessGroup):
                 self, operation, op_name, self._count, tensor, staged, backward_ended, result, finish
             )
             self._count += counted
-            self._works.append(work)
-            done = []
-            while len(self._works) > WORKS_KEPT and self._works[0].is_completed():
-                done.append(self._works.popleft())
-        for old in done:  # Settles works that no caller waited for.
+            dropped = self._works.add(work)
+        for old in dropped:
             old.settle()
         return work
 
@@ -278,9 +272,7 @@ class TributaryGroup(Collectives, dist.ProcessGroup):
         healthy rank: see examples/rejoin.py.
         """
         self.communicator.close()
-        for work in self._works:
-            work.settle()
-        self._works.clear()
+        self._works.settle_all()
         self.communicator = Communicator(self._url)
         self.error = None
 

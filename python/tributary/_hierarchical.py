@@ -9,7 +9,6 @@ Errors:  InvalidArgument for wrong places and with straggler mitigation. After t
 Tests:   tests/python/ranks_hierarchical.py, with Gloo inside the machines. NCCL has not been run.
 """
 
-import collections
 import concurrent.futures
 import contextlib
 import os
@@ -20,7 +19,7 @@ import torch
 import torch.distributed as dist
 
 from . import _group, aggregators, errors
-from ._work import Submissions, TributaryWork, Waiters
+from ._work import KeptWorks, Submissions, TributaryWork, Waiters
 
 VARIABLE = "TRIBUTARY_LOCAL_GROUP"
 LOCAL_BACKENDS = ("nccl", "gloo")
@@ -101,7 +100,7 @@ class HierarchicalGroup(dist.ProcessGroup):
         self._submissions = Submissions()
         self._lock = threading.Lock()
         self._thread = concurrent.futures.ThreadPoolExecutor(1, "tributary-local")
-        self._works = collections.deque()
+        self._works = KeptWorks()
 
     def allreduce(self, tensors, opts=None):
         if isinstance(tensors, torch.Tensor):
@@ -118,9 +117,9 @@ class HierarchicalGroup(dist.ProcessGroup):
         with self._lock:  # The thread follows the order of submission.
             operation = _Sum(self._thread.submit(self._sum, staged, op_name, ready))
             work = TributaryWork(self, operation, op_name, 0, tensor, staged, backward_ended, tensors)
-            self._works.append(work)
-            while len(self._works) > _group.WORKS_KEPT and self._works[0].is_completed():
-                self._works.popleft()
+            dropped = self._works.add(work)
+        for old in dropped:
+            old.settle()
         return work
 
     def _sum(self, tensor, op_name, ready):
