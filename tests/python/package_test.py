@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # Finding and refusing libraries, URLs, rank sets: tests that need no aggregator.
+import _thread
 import importlib.util
 import os
 import pathlib
+import signal
+import socket
 import subprocess
 import tempfile
+import threading
 import unittest
 from unittest import mock
 
@@ -105,6 +109,50 @@ class Urls(unittest.TestCase):
     def test_a_rank_beyond_the_world_is_refused(self):
         with self.assertRaises(tributary.InvalidArgument):
             tributary.Communicator("tributary://127.0.0.1/job/1", rank=2, world=2)
+
+
+class Interrupted:
+    """A library whose join is interrupted by Ctrl-C, and succeeds afterwards."""
+
+    def __init__(self):
+        self.go_on = threading.Event()
+        self.freed = threading.Event()
+
+    def tributary_join_watched(self, url, callback, context, handle):
+        _thread.interrupt_main()
+        self.go_on.wait(support.LIMIT_S)
+        return errors.OK
+
+    def tributary_free(self, handle):
+        self.freed.set()
+
+
+class Join(unittest.TestCase):
+    URL = "tributary://127.0.0.1:{}/job/1?rank=0&world=2&deadline_ms=80000"
+
+    def test_an_interrupted_one_leaves_the_job_when_it_has_succeeded(self):
+        library = Interrupted()
+        with mock.patch.object(_library, "library", lambda: library):
+            with self.assertRaises(KeyboardInterrupt):
+                tributary.Communicator(self.URL.format(1))
+        self.assertFalse(library.freed.is_set())
+        library.go_on.set()
+        self.assertTrue(library.freed.wait(support.LIMIT_S))
+
+    def test_ctrl_c_ends_a_rank_that_waits_for_the_aggregator(self):
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as aggregator:
+            aggregator.bind(("127.0.0.1", 0))
+            aggregator.settimeout(support.LIMIT_S)
+            url = self.URL.format(aggregator.getsockname()[1])
+            rank = subprocess.Popen(
+                [support.PYTHON, "-c", f"import tributary; tributary.Communicator({url!r})"],
+                stderr=subprocess.PIPE, text=True,
+            )
+            aggregator.recv(2048)  # The rank asks to join.
+            rank.send_signal(signal.SIGINT)
+            text = rank.communicate(timeout=support.LIMIT_S / 2)[1]
+        self.assertEqual(rank.returncode, -signal.SIGINT, text)
+        self.assertIn("KeyboardInterrupt", text)
 
 
 class Sets(unittest.TestCase):
