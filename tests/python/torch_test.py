@@ -146,6 +146,16 @@ class Examples(unittest.TestCase):
         self.assertGreater(result["step_ms"], 0)
         self.assertEqual(result["degraded"]["all_reduces"], 3 * 19)
 
+    def test_loss_without_a_url(self):
+        variables = {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0", "MASTER_ADDR": "127.0.0.1",
+                     "MASTER_PORT": str(support.free_port())}
+        ended = subprocess.run(
+            [support.PYTHON, "-m", "tributary.run", str(EXAMPLES / "text_ddp.py"), "--epochs", "1", "--steps", "2",
+             "--loss", "0.01"],
+            capture_output=True, text=True, timeout=support.LIMIT_S, env={**os.environ, **variables},
+        )
+        self.assertEqual(ended.returncode, 0, ended.stdout + ended.stderr)
+
     def test_a_slow_disk(self):
         result = self.run_example(
             2, "slow_disk_ddp.py", "--epochs", "2", "--straggle", "0.1", flags=("--timeout-ms", "20")
