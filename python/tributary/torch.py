@@ -61,6 +61,9 @@ def _create(store, rank, world, timeout):
     active = active_or_none()
     if active is not None and not active.closed and dist.is_initialized():  # Called by new_group().
         return make_inner(active.communicator.info()["deadline_ms"])
+    if dist.is_initialized() and world != dist.get_world_size():
+        # Several groups of a part of the ranks would share the job's session.
+        return make_inner(_deadline_ms(timeout))
     _leave_previous()
     _guard.install()
     active = _join(store, rank, world, timeout, make_inner)

@@ -53,6 +53,9 @@ class Torch(support.ServerTest):
             capture_output=True, text=True, timeout=support.LIMIT_S, env={**os.environ, **alone},
         ), 1)
 
+    def test_a_group_of_a_part_of_the_ranks_uses_gloo(self):
+        self.assert_all_well(self.ranks(2, "ranks_parts.py", flags=("--deadline-ms", "5000")), 2)
+
     def test_stragglers_are_scaled_and_reported(self):
         ended = self.ranks(2, "ranks_straggling.py", flags=("--timeout-ms", "5"))
         self.assert_all_well(ended, 2)
