@@ -28,7 +28,7 @@ import os
 import torch.distributed as dist
 from torch.distributed.constants import default_pg_timeout
 
-from . import _guard, _hierarchical, aggregators
+from . import _guard, _hierarchical, _uneven, aggregators
 from ._catch_up import CatchUp
 from ._group import (
     BACKEND,
@@ -68,6 +68,8 @@ def _create(store, rank, world, timeout):
     _guard.install()
     active = _join(store, rank, world, timeout, make_inner)
     set_active(active)
+    if active.mitigated():
+        _uneven.install()
     return active
 
 
