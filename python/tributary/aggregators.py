@@ -16,14 +16,17 @@ Errors:  InvalidArgument for a value that is not allowed, LibraryNotFound withou
 Tests:   tests/python/aggregators_test.py, tests/python/torch_test.py
 """
 
+import concurrent.futures
 import datetime
 import ipaddress
 import json
 import os
 import pathlib
+import queue
 import shutil
 import socket
 import subprocess
+import threading
 import time
 
 from . import _library, errors
@@ -36,6 +39,7 @@ _JOB = "window=4096,block_grad_max=4095,history=4"
 
 _running = []  # Process objects of the current group. Linux ends the processes with this one.
 _ending = []  # Process objects of earlier groups.
+_starter = None
 _list = None
 _groups_before = 0  # Numbers the keys, because a store of torchrun's outlives a group.
 
@@ -206,16 +210,51 @@ def _start(host, world):
         port = probe.getsockname()[1]
     job = ",".join(filter(None, (f"id={_job_id()},sources={world},{_JOB}", os.environ.get("TRIBUTARY_JOB"))))
     # setpriv: the kernel ends the aggregator like SIGTERM when this process has ended, however it ends.
-    # A session of its own: Ctrl-C ends the ranks, which still need the aggregator to say good-bye.
-    process = subprocess.Popen(
+    process = _start_process(
         ["setpriv", "--pdeathsig", "TERM", _program(), "serve", "--listen", f"{every}:{port}",
-         "--linger-s", str(LINGER_S), "--job", job, "--log-level", "warn"],
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, start_new_session=True,
+         "--linger-s", str(LINGER_S), "--job", job, "--log-level", "warn"]
     )
     _running.append(process)
     if process.stdout.readline() != "ready\n":
         raise errors.TributaryError(f"the aggregator at port {port} did not start; see its message above")
     return port
+
+
+def _start_process(command):
+    """Starts a process from a thread that lives as long as this process.
+
+    For the kernel, the parent whose death --pdeathsig announces is the thread that started the process.
+    """
+    global _starter
+    if _starter is None or _starter.pid != os.getpid():  # A fork has no threads of its parent.
+        _starter = _Starter()
+    return _starter.start(command)
+
+
+class _Starter:
+    """The thread that starts processes."""
+
+    def __init__(self):
+        self.pid = os.getpid()
+        self._commands = queue.SimpleQueue()  # Of a command and the future of its process.
+        # A daemon, which the interpreter does not wait for: it ends with the process.
+        threading.Thread(target=self._run, name="tributary-starter", daemon=True).start()
+
+    def start(self, command):
+        started = concurrent.futures.Future()
+        self._commands.put((command, started))
+        return started.result()
+
+    def _run(self):
+        while True:
+            command, started = self._commands.get()
+            try:
+                # A session of its own: Ctrl-C ends the ranks, which still need the aggregator to say good-bye.
+                started.set_result(subprocess.Popen(
+                    command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, start_new_session=True,
+                ))
+            except Exception as error:
+                started.set_exception(error)
 
 
 def _job_id():

@@ -147,11 +147,17 @@ def last_error():
 
 def _adopt_mpirun():
     """Copies mpirun's variables for rank and world to RANK and WORLD_SIZE, which torch reads."""
-    for prefix, local in (("OMPI_COMM_WORLD", "OMPI_COMM_WORLD_LOCAL_RANK"), ("PMI", "MPI_LOCALRANKID")):
+    # Slurm's is the last resort: under an mpirun that Slurm started, it counts that program's own processes.
+    for prefix, locals_ in (
+        ("OMPI_COMM_WORLD", ("OMPI_COMM_WORLD_LOCAL_RANK",)), ("PMI", ("MPI_LOCALRANKID", "SLURM_LOCALID")),
+    ):
         if f"{prefix}_RANK" in os.environ and "RANK" not in os.environ:
             os.environ["RANK"] = os.environ[f"{prefix}_RANK"]
             os.environ["WORLD_SIZE"] = os.environ[f"{prefix}_SIZE"]
-            os.environ.setdefault("LOCAL_RANK", os.environ.get(local, "0"))
+            # If none is set, the ranks of a machine find each other through the store.
+            known = [os.environ[local] for local in locals_ if local in os.environ]
+            if known:
+                os.environ.setdefault("LOCAL_RANK", known[0])
 
 
 @atexit.register

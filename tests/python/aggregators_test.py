@@ -2,12 +2,15 @@
 # Aggregators that ranks start for themselves: a store in memory, and real aggregators.
 import json
 import os
+import pathlib
 import select
 import subprocess
+import threading
 import unittest
 from unittest import mock
 
 import support
+import tributary
 from tributary import aggregators, errors
 
 
@@ -186,6 +189,24 @@ input()
 
 
 class Processes(unittest.TestCase):
+    def test_an_aggregator_outlives_the_thread_that_asked_for_it(self):
+        with with_variables(LOCAL_RANK="0"):
+            urls = []
+            thread = threading.Thread(target=lambda: urls.append(aggregators.url(Store({}), 0, 1, 60)))
+            thread.start()
+            # Not join(), which returns before the kernel has ended the thread.
+            task = pathlib.Path(f"/proc/self/task/{thread.native_id}")
+            while task.exists():
+                thread.join(0.01)
+        process, = aggregators._running
+        self.assertIsNone(process.poll())
+        end = os.pidfd_open(process.pid)
+        self.addCleanup(os.close, end)
+        with tributary.Communicator(urls[0], rank=0, world=1, deadline_ms=5000):
+            self.assertFalse(select.select([end], [], [], 0)[0])
+        aggregators.stop()
+        self.assertTrue(select.select([end], [], [], support.LIMIT_S)[0])
+
     def test_aggregators_end_with_the_process_that_started_them(self):
         support.need("numpy")
         with with_variables(TRIBUTARY_AGGREGATORS="2", PYTHONPATH=os.environ["PYTHONPATH"]

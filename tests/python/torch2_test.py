@@ -22,6 +22,28 @@ class Opts:
     timeout = datetime.timedelta(seconds=1)
 
 
+class Mpirun(unittest.TestCase):
+    def local_rank(self, **variables):
+        """Returns LOCAL_RANK after the import under a launcher that sets these variables."""
+        from tributary import torch as back_end
+
+        with mock.patch.dict(os.environ, variables):
+            for name in {"RANK", "WORLD_SIZE", "LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"} - set(variables):
+                os.environ.pop(name, None)
+            back_end._adopt_mpirun()
+            self.assertEqual((os.environ["RANK"], os.environ["WORLD_SIZE"]), ("5", "8"))
+            return os.environ.get("LOCAL_RANK")
+
+    def test_the_local_rank_is_the_launchers_or_unknown(self):
+        pmi = {"PMI_RANK": "5", "PMI_SIZE": "8"}
+        self.assertIsNone(self.local_rank(**pmi))
+        self.assertEqual(self.local_rank(**pmi, SLURM_LOCALID="2"), "2")
+        self.assertEqual(self.local_rank(**pmi, SLURM_LOCALID="0", MPI_LOCALRANKID="1"), "1")
+        self.assertEqual(self.local_rank(**pmi, LOCAL_RANK="3", MPI_LOCALRANKID="1"), "3")
+        open_mpi = {"OMPI_COMM_WORLD_RANK": "5", "OMPI_COMM_WORLD_SIZE": "8"}
+        self.assertEqual(self.local_rank(**open_mpi, OMPI_COMM_WORLD_LOCAL_RANK="1"), "1")
+
+
 class Deadline(unittest.TestCase):
     def test_a_timeout_above_the_longest_deadline_is_the_longest(self):
         from tributary import torch as back_end
