@@ -136,7 +136,7 @@ def _exchange(store, rank, world, ends_at):
         if _is_first_here(store, rank, ends_at):
             host = _host(rank)
             own["aggregators"] = [f"{host}:{_start(host, world)}" for _ in range(wanted())]
-    except Exception as error:
+    except BaseException as error:
         own["failed"] = str(error) or type(error).__name__
         raise
     finally:  # The other ranks wait for it, also after a failure.
