@@ -41,7 +41,8 @@ def begin(arguments):
     if arguments.loss and arguments.backend != "tributary":
         sys.exit(f"--loss {arguments.loss}: Gloo runs over TCP; allowed only with --backend tributary")
     if arguments.loss:
-        url = os.environ.get("TRIBUTARY_URL", "")
+        # Without a host, the ranks start an aggregator on each machine.
+        url = os.environ.get("TRIBUTARY_URL") or "tributary:///job/1"
         os.environ["TRIBUTARY_URL"] = f"{url}{'&' if '?' in url else '?'}loss={arguments.loss}"
     torch.set_num_threads(1)  # The ranks share the machine's cores.
     torch.manual_seed(arguments.seed)

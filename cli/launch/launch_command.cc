@@ -2,6 +2,7 @@
 #include "cli/launch/launch_command.h"
 
 #include <fmt/format.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
@@ -21,6 +22,7 @@
 #include "cli/launch/launch_run.h"
 #include "cli/plan_command.h"
 #include "cli/settings.h"
+#include "io/file_descriptor.h"
 #include "io/udp/free_port.h"
 
 namespace tributary::cli {
@@ -92,6 +94,7 @@ Result<LaunchSurroundings> look_around(const LaunchConfig& config) {
   around.aggregator_ports = *std::move(aggregator_ports);
   around.master_port = *master_port;
   around.cpus = cpus_allowed();
+  around.has_ipv6 = io::FileDescriptor(::socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0)).is_open();
   return around;
 }
 

@@ -53,7 +53,10 @@ std::vector<std::string> shared_environment(const LaunchConfig& config,
     variables.push_back(fmt::format("MASTER_PORT={}", around.master_port));
   } else {
     const size_t colon = ranks.master.rfind(':');
-    variables.push_back("MASTER_ADDR=" + ranks.master.substr(0, colon));
+    std::string host = ranks.master.substr(0, colon);
+    // torch resolves the address as it stands, so an IPv6 address must not have brackets.
+    if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+    variables.push_back("MASTER_ADDR=" + host);
     variables.push_back("MASTER_PORT=" + ranks.master.substr(colon + 1));
   }
   if (!around.library.empty() && !is_set(around, "TRIBUTARY_LIBRARY")) {

@@ -85,6 +85,7 @@ struct LaunchSurroundings {
   std::vector<std::string> variables_set;
   std::string python_path;  ///< The user's PYTHONPATH.
   std::vector<int> cpus;    ///< Those that this process may use.
+  bool has_ipv6 = true;     ///< Sockets for IPv6, which also take IPv4, can be opened.
 };
 
 /// One program to start.

@@ -16,6 +16,7 @@ from . import _guard, errors
 from ._group import active_group
 from ._hierarchical import VARIABLE, HierarchicalGroup
 from ._pace import Pace
+from ._uneven import is_joining
 
 # Type in which each communication hook sends gradients; None: the parameters' type.
 HOOKS = {
@@ -235,6 +236,8 @@ def _refusals(model, hook, group):
             "with static_graph=True a late rank cannot tell gradients of 0 from parameters without a "
             "gradient; set it to False, or train without CatchUp"
         )
+    if is_joining(model):
+        yield "join() needs all ranks in each step; give every rank the same number of batches"
     for name, module in model.module.named_modules():
         if isinstance(module, torch.nn.SyncBatchNorm):
             yield f'"{name}" is a SyncBatchNorm, for which all ranks wait in each pass; use BatchNorm'

@@ -17,7 +17,7 @@ from . import errors
 from ._backward import reduces_gradients
 from ._collectives import Collectives, check_variable
 from ._staging import Submitter, copy_to_host
-from ._work import Submissions, TributaryWork, Waiters
+from ._work import KeptWorks, Submissions, TributaryWork, Waiters
 from .communicator import Communicator
 
 BACKEND = "tributary"
@@ -31,9 +31,6 @@ NAN_GIVEN = (
     "The sum is NaN on every rank, and a GradScaler skips the step; TRIBUTARY_NOT_FINITE=raise raises NotFinite"
 )
 NAN_OFFERED = "With TRIBUTARY_NOT_FINITE=nan the sum becomes NaN on every rank, and a GradScaler skips the step"
-# Keep at least this many works: C++ keeps only its own half alive, without the methods overridden
-# here.
-WORKS_KEPT = 64
 
 # Methods of the inner Gloo group. Names differ by torch version; missing ones are skipped.
 DELEGATED = (
@@ -82,7 +79,7 @@ class TributaryGroup(Collectives, dist.ProcessGroup):
         self.error = None  # The exception that ended the communicator.
         self._world = world
         self._lock = threading.Lock()
-        self._works = collections.deque()
+        self._works = KeptWorks()
         self._count = 0
         self._blocks = 0
         self._degraded_blocks = 0
@@ -160,6 +157,9 @@ class TributaryGroup(Collectives, dist.ProcessGroup):
     def _submit(
         self, tensor, op_name, receive_only=False, result=None, finish=None, counted=True
     ):
+        result = result or [tensor]
+        # A sum is written in place, also into a parameter, and by threads that have no no_grad().
+        tensor = tensor.detach()
         staged, wait_for_copy = tensor.contiguous(), None  # The tensor itself if it is contiguous.
         if tensor.device.type != "cpu":
             staged, wait_for_copy = copy_to_host(staged)
@@ -179,11 +179,8 @@ class TributaryGroup(Collectives, dist.ProcessGroup):
                 self, operation, op_name, self._count, tensor, staged, backward_ended, result, finish
             )
             self._count += counted
-            self._works.append(work)
-            done = []
-            while len(self._works) > WORKS_KEPT and self._works[0].is_completed():
-                done.append(self._works.popleft())
-        for old in done:  # Settles works that no caller waited for.
+            dropped = self._works.add(work)
+        for old in dropped:
             old.settle()
         return work
 
@@ -275,9 +272,7 @@ class TributaryGroup(Collectives, dist.ProcessGroup):
         healthy rank: see examples/rejoin.py.
         """
         self.communicator.close()
-        for work in self._works:
-            work.settle()
-        self._works.clear()
+        self._works.settle_all()
         self.communicator = Communicator(self._url)
         self.error = None
 
@@ -324,13 +319,56 @@ for _method in COUNTED:
     setattr(TributaryGroup, _method, _count(getattr(Collectives, _method)))
 
 
-def keep_until_exit(gloo_group):
-    """Prevents the destructor of a Gloo group, which can hang the end of a script. Returns the group.
+class _LentStore(dist.Store):
+    """Passes the calls of a Gloo group's constructor on to a store, until give_back().
 
-    It holds the interpreter's lock while it joins Gloo's threads, which need that lock to free tensors.
+    A Gloo group holds its store, and lives until the process ends. Without this class rank 0's server would
+    outlive destroy_process_group(), and the next init_process_group() would find its port taken.
     """
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(gloo_group))
-    return gloo_group
+
+    def __init__(self, store):
+        super().__init__()
+        self._store = store
+
+    def give_back(self):
+        self._store = None
+
+    def _lent(self):
+        if self._store is None:
+            raise RuntimeError("Gloo used its store after it had connected all ranks")
+        return self._store
+
+    def set(self, key, value):
+        self._lent().set(key, value)
+
+    def get(self, key):
+        return self._lent().get(key)
+
+    def add(self, key, amount):
+        return self._lent().add(key, amount)
+
+    def wait(self, *arguments):
+        self._lent().wait(*arguments)
+
+    def check(self, keys):
+        return self._lent().check(keys)
+
+
+def create_gloo(name, store, rank, world, limit):
+    """Returns a Gloo group that lives until the process ends, and does not keep `store`.
+
+    Its destructor can hang the end of a script: it holds the interpreter's lock while it joins Gloo's threads,
+    which need that lock to free tensors.
+    """
+    # Newer versions of torch connect ranks at their first message if this is set, and need the store then.
+    connects_later = os.environ.get("TORCH_GLOO_LAZY_INIT", "0") not in ("", "0")
+    lent = store if connects_later else _LentStore(store)
+    group = dist.ProcessGroupGloo(dist.PrefixStore(name, lent), rank, world, limit)
+    for kept in (group, lent):
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(kept))
+    if not connects_later:
+        lent.give_back()
+    return group
 
 
 def op_name_of(opts):

@@ -9,17 +9,17 @@ Errors:  InvalidArgument for wrong places and with straggler mitigation. After t
 Tests:   tests/python/ranks_hierarchical.py, with Gloo inside the machines. NCCL has not been run.
 """
 
-import collections
 import concurrent.futures
 import contextlib
 import os
 import threading
+import time
 
 import torch
 import torch.distributed as dist
 
-from . import _group, errors
-from ._work import Submissions, TributaryWork, Waiters
+from . import _group, aggregators, errors
+from ._work import KeptWorks, Submissions, TributaryWork, Waiters
 
 VARIABLE = "TRIBUTARY_LOCAL_GROUP"
 LOCAL_BACKENDS = ("nccl", "gloo")
@@ -53,11 +53,19 @@ def place_of(rank, world):
     return rank // count, local_rank, count
 
 
-def join_leaders(store, machine, local_rank, create):
-    """Returns create(), the leaders' group, on a leader, and None elsewhere. If it fails, all ranks raise."""
-    key = f"tributary/leader/{machine}"
+# A leader waits so many deadlines at most: for the aggregators' addresses, for the aggregators, and for Gloo.
+WAITS_OF_LEADER = 3
+
+
+def join_leaders(store, leader, local_rank, create, limit_s):
+    """Returns create(), the leaders' group, on a leader, and None elsewhere. If it fails, all ranks raise.
+
+    leader: the rank of this machine's leader.
+    limit_s: the deadline of the group, in seconds.
+    """
+    key = f"tributary/leader/{leader}"
     if local_rank != 0:
-        failed = store.get(key).decode()
+        failed = aggregators.wait_for(store, key, leader, time.monotonic() + WAITS_OF_LEADER * limit_s)
         if failed:
             raise errors.TributaryError(f"the first rank of this machine failed: {failed}")
         return None
@@ -92,7 +100,7 @@ class HierarchicalGroup(dist.ProcessGroup):
         self._submissions = Submissions()
         self._lock = threading.Lock()
         self._thread = concurrent.futures.ThreadPoolExecutor(1, "tributary-local")
-        self._works = collections.deque()
+        self._works = KeptWorks()
 
     def allreduce(self, tensors, opts=None):
         if isinstance(tensors, torch.Tensor):
@@ -100,7 +108,7 @@ class HierarchicalGroup(dist.ProcessGroup):
         op_name = _group.op_name_of(opts)
         if len(tensors) != 1 or not _group.goes_through(tensors[0], op_name):
             return self.inner.allreduce(tensors, *(() if opts is None else (opts,)))
-        tensor = tensors[0]
+        tensor = tensors[0].detach()  # The thread that writes into it has no no_grad().
         staged = tensor.contiguous()
         ready = None
         if staged.is_cuda:
@@ -108,10 +116,10 @@ class HierarchicalGroup(dist.ProcessGroup):
         backward_ended = self._submissions.next()
         with self._lock:  # The thread follows the order of submission.
             operation = _Sum(self._thread.submit(self._sum, staged, op_name, ready))
-            work = TributaryWork(self, operation, op_name, 0, tensor, staged, backward_ended)
-            self._works.append(work)
-            while len(self._works) > _group.WORKS_KEPT and self._works[0].is_completed():
-                self._works.popleft()
+            work = TributaryWork(self, operation, op_name, 0, tensor, staged, backward_ended, tensors)
+            dropped = self._works.add(work)
+        for old in dropped:
+            old.settle()
         return work
 
     def _sum(self, tensor, op_name, ready):

@@ -167,7 +167,9 @@ def candidates():
     found = [package / FILE_NAME]
     found += sorted(top.glob(f"build/release/**/{FILE_NAME}"))
     found += sorted(top.glob(f"build/*/**/{FILE_NAME}"))
-    found += [top.parent / "lib" / FILE_NAME]  # For share/tributary/python next to lib/.
+    # For share/tributary/python/tributary next to lib/ or, as on Debian, lib/MACHINE/.
+    lib = top.parent.parent / "lib"
+    found += [lib / FILE_NAME, *sorted(lib.glob(f"*-linux-gnu/{FILE_NAME}"))]
     return [str(path) for path in found if path.exists()] + [FILE_NAME]
 
 

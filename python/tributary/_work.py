@@ -9,6 +9,7 @@ depth of callbacks completes the futures (Waiters). The ranks must submit all-re
 all-reduce of a callback is submitted after the backward pass has submitted its own (Submissions).
 """
 
+import collections
 import queue
 import threading
 import time
@@ -20,8 +21,33 @@ from . import errors
 _Work = torch._C._distributed_c10d.Work  # Public as dist.Work only from torch 2 on.
 
 
+# Keep at least this many works that no caller has waited for: C++ keeps only its own half alive, without
+# the methods overridden here.
+WORKS_KEPT = 64
+
+
+class KeptWorks:
+    """Keeps works alive until a caller has taken their outcome. Callers hold the group's lock."""
+
+    def __init__(self):
+        self._works = collections.deque()
+
+    def add(self, work):
+        """Returns works to settle, outside the lock, because no caller waited for them."""
+        self._works.append(work)
+        dropped = []
+        while self._works[0].taken or (len(self._works) > WORKS_KEPT and self._works[0].is_done()):
+            dropped.append(self._works.popleft())
+        return dropped
+
+    def settle_all(self):
+        """Waits for all works and drops them."""
+        while self._works:
+            self._works.popleft().settle()
+
+
 class TributaryWork(_Work):
-    """Created by TributaryGroup.allreduce(), which also keeps it alive until it is done."""
+    """Created by TributaryGroup.allreduce(), which also keeps it alive (KeptWorks)."""
 
     def __init__(
         self, group, operation, op_name, number, tensor, staged, backward_ended=None, result=None,
@@ -40,15 +66,19 @@ class TributaryWork(_Work):
         self._submitter = ThreadProgress() if backward_ended is not None else None
         self._lock = threading.Lock()
         self._settled = False
+        self.taken = False  # wait() has returned or raised, or the future is complete.
         self._error = None
         self._raw_future = None
         self._future = None
 
     def settle(self, timeout=None):
         """Waits for the sum and finishes the work. Returns False if `timeout` (seconds) passed first."""
+        operation = self._operation
+        if operation is None:
+            return True
         try:
             # Wait without the lock, so that other threads can query the work.
-            report, error = self._operation.wait(timeout), None
+            report, error = operation.wait(timeout), None
             if report is None:
                 return False
         except errors.TributaryError as failed:
@@ -65,12 +95,15 @@ class TributaryWork(_Work):
             if self._finish is not None and self._error is None:
                 self._finish()
             self._settled = True
+            # The work may be kept for long. Keep only the tensors that result() returns.
+            self._operation = self._tensor = self._finish = self.staged = None
         return True
 
     def wait(self, timeout=None):
         seconds = timeout.total_seconds() if timeout is not None else 0
         if not self.settle(seconds if seconds > 0 else None):
             raise RuntimeError(f"all_reduce is not done after {seconds} s")
+        self.taken = True
         if self._error is not None:
             raise self._error
         return True
@@ -78,8 +111,17 @@ class TributaryWork(_Work):
     def synchronize(self):
         self.wait()
 
+    def is_done(self):
+        """Returns True if settle() would return at once."""
+        operation = self._operation
+        return operation is None or operation.done()
+
     def is_completed(self):
-        return self._settled or self._operation.done()
+        """Returns True if the results are written."""
+        if self._settled:
+            return True
+        # A thread that holds the lock writes them.
+        return self.is_done() and not self._lock.locked() and self.settle()
 
     def is_success(self):
         return self.is_completed() and self.settle() and self._error is None
@@ -108,6 +150,7 @@ class TributaryWork(_Work):
         except Exception as error:  # A bug here must not hang the training.
             self._error = self._error or error
         self._raw_future.set_result(self._tensors)
+        self.taken = True
 
     def _result_or_raise(self, _):
         if self._error is not None:
@@ -140,12 +183,18 @@ class AfterWork(_Work):
             if not self._finished:
                 self._finish()
                 self._finished = True
+                self._finish = None  # It may hold tensors.
 
     def synchronize(self):
         self.wait()
 
     def is_completed(self):
-        return all(work.is_completed() for work in self._works)
+        """Returns True if the results are written, or a work has failed."""
+        if not all(work.is_completed() for work in self._works):
+            return False
+        if all(work.is_success() for work in self._works):
+            self._finish_once()
+        return True
 
     def is_success(self):
         return self.is_completed() and all(work.is_success() for work in self._works)

@@ -6,30 +6,42 @@ Without it, and without an aggregator in TRIBUTARY_URL, it is "colocated". The f
 (LOCAL_RANK 0) starts that machine's, and all ranks exchange the addresses through the store of
 init_process_group(). TRIBUTARY_JOB has more keys of the job, as for `tributary serve --job`.
 
-An aggregator ends when the process that started it has ended and the workers of all machines have left,
-LINGER_S later at the latest.
+An aggregator ends when its group or the process that started it has ended and the workers of all machines
+have left, LINGER_S later at the latest.
 
 Threads: any one; the process's first call starts the aggregators.
 Errors:  InvalidArgument for a value that is not allowed, LibraryNotFound without the program,
-         TributaryError if an aggregator does not start. Its own message is on standard error.
+         TributaryError on all ranks if an aggregator does not start; its own message is on standard error.
+         PeerMissing for a rank that is silent until the limit.
 Tests:   tests/python/aggregators_test.py, tests/python/torch_test.py
 """
 
+import concurrent.futures
+import datetime
+import ipaddress
+import json
 import os
 import pathlib
+import queue
 import shutil
 import socket
 import subprocess
+import threading
+import time
 
 from . import _library, errors
 
 COUNT_MAX = 16  # As for `tributary launch --aggregators`.
 LINGER_S = 60
+LEAST_WAIT_S = 0.1  # torch's store takes 0 as no limit.
 _NO_HOST = "tributary:///job/"
 _JOB = "window=4096,block_grad_max=4095,history=4"
 
-_running = []  # Keeps the process objects. Linux ends the processes with this one.
+_running = []  # Process objects of the current group. Linux ends the processes with this one.
+_ending = []  # Process objects of earlier groups.
+_starter = None
 _list = None
+_groups_before = 0  # Numbers the keys, because a store of torchrun's outlives a group.
 
 
 def wanted():
@@ -46,11 +58,12 @@ def wanted():
     return int(text)
 
 
-def url(store, rank, world):
+def url(store, rank, world, limit_s):
     """Starts this machine's aggregators and returns the URL for all of the job's.
 
     store: of init_process_group(), shared by all ranks. Keeps the query of TRIBUTARY_URL, whose host
     must be empty.
+    limit_s: the longest wait for the other ranks' addresses, in seconds.
     """
     global _list
     given = _given_url()
@@ -60,33 +73,102 @@ def url(store, rank, world):
             "with it: tributary:///job/ID?KEY=VALUE&…, without a host"
         )
     if _list is None:
-        _list = _exchange(store, rank, world)
+        _list = _exchange(store, rank, world, time.monotonic() + limit_s)
     return given.replace("tributary:///", f"tributary://{_list}/", 1)
+
+
+def stop():
+    """Ends this process's aggregators when the workers of all machines have left. url() starts new ones."""
+    global _list, _groups_before
+    if _list is not None:
+        _groups_before += 1
+    _list = None
+    for process in _running:
+        process.terminate()
+        process.stdout.close()
+    # poll() collects the exit status.
+    _ending[:] = [process for process in _ending + _running if process.poll() is None]
+    _running.clear()
 
 
 def _given_url():
     return os.environ.get("TRIBUTARY_URL") or f"{_NO_HOST}1"
 
 
-def _is_first_here(store, rank):
+def _key(name, rank):
+    return f"tributary/{_groups_before}/{name}/{rank}"
+
+
+def wait_for(store, key, rank, ends_at):
+    """Returns the text that a rank publishes under a key. Raises PeerMissing after `ends_at` (monotonic, s)."""
+    left_s = max(LEAST_WAIT_S, ends_at - time.monotonic())
+    try:
+        store.wait([key], datetime.timedelta(seconds=left_s))
+    except RuntimeError as error:
+        if ends_at - time.monotonic() > LEAST_WAIT_S:  # The store itself has failed.
+            raise
+        raise errors.PeerMissing(
+            f"rank {rank} has not reached init_process_group() by the deadline, or has ended before it"
+        ) from error
+    return store.get(key).decode()
+
+
+def _machine():
+    """Returns a name of this machine. Containers with networks of their own count as machines."""
+    boot = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    return f"{boot} {os.readlink('/proc/self/ns/net')}"
+
+
+def _is_first_here(store, rank, ends_at):
     """Returns True for one rank of each machine."""
     if "LOCAL_RANK" in os.environ:
         return os.environ["LOCAL_RANK"] == "0"
-    # Started without torchrun, for example by torch.multiprocessing. Containers have networks of their own.
-    boot = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    machine = f"{boot} {os.readlink('/proc/self/ns/net')}"
-    store.set(f"tributary/machines/{rank}", machine)
-    return all(store.get(f"tributary/machines/{other}").decode() != machine for other in range(rank))
+    # Started without torchrun, for example by torch.multiprocessing.
+    store.set(_key("machines", rank), _machine())
+    return all(wait_for(store, _key("machines", other), other, ends_at) != _machine() for other in range(rank))
 
 
-def _exchange(store, rank, world):
-    own = ""
-    if _is_first_here(store, rank):
-        host = _host(rank)
-        own = ",".join(f"{host}:{_start(host, world)}" for _ in range(wanted()))
-    store.set(f"tributary/aggregators/{rank}", own)
-    lists = [store.get(f"tributary/aggregators/{other}").decode() for other in range(world)]
-    return ",".join(names for names in lists if names)
+def _exchange(store, rank, world, ends_at):
+    """Starts this machine's aggregators. Returns the list of all machines'."""
+    own = {"machine": "", "aggregators": [], "failed": ""}
+    try:
+        own["machine"] = _machine()
+        if _is_first_here(store, rank, ends_at):
+            host = _host(rank)
+            own["aggregators"] = [f"{host}:{_start(host, world)}" for _ in range(wanted())]
+    except BaseException as error:
+        own["failed"] = str(error) or type(error).__name__
+        raise
+    finally:  # The other ranks wait for it, also after a failure.
+        store.set(_key("aggregators", rank), json.dumps(own))
+    answers = [json.loads(wait_for(store, _key("aggregators", other), other, ends_at)) for other in range(world)]
+    for other, answer in enumerate(answers):
+        if answer["failed"]:
+            raise errors.TributaryError(f"rank {other} could not start its aggregator: {answer['failed']}")
+    _refuse_loopback(answers)
+    return ",".join(name for answer in answers for name in answer["aggregators"])
+
+
+def _refuse_loopback(answers):
+    """Raises InvalidArgument if ranks on several machines would send to an address of their own machine."""
+    machines = len({answer["machine"] for answer in answers})
+    for rank, answer in enumerate(answers):
+        host = next(iter(answer["aggregators"]), "").rpartition(":")[0]
+        if machines > 1 and _is_loopback(host):
+            raise errors.InvalidArgument(
+                f"rank {rank} gives {host} as its aggregator's address, which the other {machines - 1} of "
+                f"{machines} machines cannot reach; set MASTER_ADDR on all ranks to an address of rank 0's "
+                "machine that the others reach, or TRIBUTARY_URL to running aggregators"
+            )
+
+
+def _is_loopback(host):
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:  # A name.
+        return False
 
 
 def _host(rank):
@@ -104,24 +186,75 @@ def _host(rank):
     return f"[{host}]" if ":" in host else host
 
 
+def _listens(host):
+    """Returns the address and the family on which the aggregator of `host` listens.
+
+    Other machines may find an IPv4 or an IPv6 address under a name. [::] takes both.
+    """
+    try:
+        has_ipv6 = ipaddress.ip_address(host.strip("[]")).version == 6
+    except ValueError:  # A name.
+        try:
+            socket.socket(socket.AF_INET6, socket.SOCK_DGRAM).close()
+            has_ipv6 = True
+        except OSError:
+            has_ipv6 = False
+    return ("[::]", socket.AF_INET6) if has_ipv6 else ("0.0.0.0", socket.AF_INET)
+
+
 def _start(host, world):
     """Starts an aggregator on a free port. Returns the port."""
-    every, family = ("[::]", socket.AF_INET6) if host.startswith("[") else ("0.0.0.0", socket.AF_INET)
+    every, family = _listens(host)
     with socket.socket(family, socket.SOCK_DGRAM) as probe:
         probe.bind((every.strip("[]"), 0))
         port = probe.getsockname()[1]
     job = ",".join(filter(None, (f"id={_job_id()},sources={world},{_JOB}", os.environ.get("TRIBUTARY_JOB"))))
     # setpriv: the kernel ends the aggregator like SIGTERM when this process has ended, however it ends.
-    # A session of its own: Ctrl-C ends the ranks, which still need the aggregator to say good-bye.
-    process = subprocess.Popen(
+    process = _start_process(
         ["setpriv", "--pdeathsig", "TERM", _program(), "serve", "--listen", f"{every}:{port}",
-         "--linger-s", str(LINGER_S), "--job", job, "--log-level", "warn"],
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, start_new_session=True,
+         "--linger-s", str(LINGER_S), "--job", job, "--log-level", "warn"]
     )
     _running.append(process)
     if process.stdout.readline() != "ready\n":
         raise errors.TributaryError(f"the aggregator at port {port} did not start; see its message above")
     return port
+
+
+def _start_process(command):
+    """Starts a process from a thread that lives as long as this process.
+
+    For the kernel, the parent whose death --pdeathsig announces is the thread that started the process.
+    """
+    global _starter
+    if _starter is None or _starter.pid != os.getpid():  # A fork has no threads of its parent.
+        _starter = _Starter()
+    return _starter.start(command)
+
+
+class _Starter:
+    """The thread that starts processes."""
+
+    def __init__(self):
+        self.pid = os.getpid()
+        self._commands = queue.SimpleQueue()  # Of a command and the future of its process.
+        # A daemon, which the interpreter does not wait for: it ends with the process.
+        threading.Thread(target=self._run, name="tributary-starter", daemon=True).start()
+
+    def start(self, command):
+        started = concurrent.futures.Future()
+        self._commands.put((command, started))
+        return started.result()
+
+    def _run(self):
+        while True:
+            command, started = self._commands.get()
+            try:
+                # A session of its own: Ctrl-C ends the ranks, which still need the aggregator to say good-bye.
+                started.set_result(subprocess.Popen(
+                    command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, start_new_session=True,
+                ))
+            except Exception as error:
+                started.set_exception(error)
 
 
 def _job_id():
@@ -131,6 +264,8 @@ def _job_id():
 def _program():
     """Returns the path of the program `tributary`: next to the library, or in PATH."""
     for name in _library.candidates():
+        if "/" not in name:  # The system loader finds it, and not in the current directory.
+            continue
         folder = pathlib.Path(name).resolve().parent
         for path in (folder / "tributary", folder.parent / "bin" / "tributary"):
             if path.is_file() and os.access(path, os.X_OK):

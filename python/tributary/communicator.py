@@ -15,7 +15,6 @@ import dataclasses
 import logging
 import os
 import threading
-import urllib.parse
 import warnings
 import weakref
 
@@ -156,6 +155,20 @@ class Operation:
         )
 
 
+def keys_of(url):
+    """Returns the keys of a URL as the library reads them, without decoding. Raises InvalidArgument."""
+    keys = {}
+    pairs = url.partition("?")[2].removesuffix("&")
+    for pair in pairs.split("&") if pairs else ():
+        name, equals, value = pair.partition("=")
+        if not equals:
+            raise errors.InvalidArgument(f"{url}: '{pair}' is not KEY=VALUE")
+        if name in keys:
+            raise errors.InvalidArgument(f"{url}: key '{name}' is given twice")
+        keys[name] = value
+    return keys
+
+
 def url_with(url, options):
     """Returns `url`, or TRIBUTARY_URL, with its keys replaced or extended by `options`."""
     url = url or os.environ.get("TRIBUTARY_URL", "")
@@ -164,11 +177,65 @@ def url_with(url, options):
             "no aggregator given; pass tributary://HOST:PORT/job/ID or set TRIBUTARY_URL to it "
             "(tributary launch sets it)"
         )
-    base, _, query = url.partition("?")
-    keys = dict(urllib.parse.parse_qsl(query, keep_blank_values=True))
+    keys = keys_of(url)
     keys.update({name: str(value) for name, value in options.items() if value is not None})
     text = "&".join(f"{name}={value}" for name, value in keys.items())
+    base = url.partition("?")[0]
     return f"{base}?{text}" if text else base
+
+
+class _Joining:
+    """A join that Ctrl-C can interrupt: the library's call runs in a thread of its own.
+
+    If the caller is interrupted, the thread goes on until the deadline at the latest and then leaves the job.
+    """
+
+    def __init__(self, library, url, callback):
+        self._library = library
+        self._arguments = url.encode(), callback
+        self._lock = threading.Lock()
+        self._abandoned = False
+        self._outcome = None  # Status, text and handle.
+
+    def wait(self):
+        """Returns the handle. Raises the library's error."""
+        if threading.current_thread() is not threading.main_thread():  # Signals do not come here.
+            self._call()
+        else:
+            thread = threading.Thread(target=self._call, name="tributary-join", daemon=True)
+            try:
+                thread.start()
+                while thread.is_alive():
+                    thread.join(ROUNDS_FOR_SIGNALS_MS / 1000)
+            except BaseException:
+                self._abandon()
+                raise
+        status, text, handle = self._outcome
+        if status != errors.OK:
+            raise errors.error_of(status, text)
+        return handle
+
+    def _call(self):
+        url, callback = self._arguments
+        handle = ctypes.c_void_p()
+        status = self._library.tributary_join_watched(url, callback, None, ctypes.byref(handle))
+        # The text belongs to the thread that called the library.
+        text = "" if status == errors.OK else self._library.tributary_error_text().decode()
+        with self._lock:
+            self._outcome = status, text, handle
+            if self._abandoned:
+                self._free()
+
+    def _abandon(self):
+        with self._lock:
+            self._abandoned = True
+            if self._outcome is not None:
+                self._free()
+
+    def _free(self):
+        status, _, handle = self._outcome
+        if status == errors.OK:
+            self._library.tributary_free(handle)
 
 
 class Communicator:
@@ -185,6 +252,8 @@ class Communicator:
         on_event: called with an Event if this rank waits for longer than a second, and for degraded
         results and stragglers, in a thread of the library. By default the logger "tributary" gets
         them. It must not close the communicator or wait for an operation. None: no calls.
+
+        Ctrl-C interrupts the wait for the other ranks.
         """
         self._handle = None
         self._lock = threading.Lock()
@@ -192,13 +261,8 @@ class Communicator:
         self._library = _library.library()
         # The library calls it until the handle is freed, so it lives as long as this object.
         self._callback = _callback_of(on_event)
-        handle = ctypes.c_void_p()
-        self._check(
-            self._library.tributary_join_watched(
-                url_with(url, options).encode(), self._callback, None, ctypes.byref(handle)
-            )
-        )
-        self._handle = handle
+        joining = _Joining(self._library, url_with(url, options), self._callback)
+        self._handle = joining.wait()
         _open_communicators.add(self)
         info = self.info()
         self.rank, self.world = info["rank"], info["world"]

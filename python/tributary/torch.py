@@ -24,12 +24,11 @@ Tests:   tests/python/
 import atexit
 import datetime
 import os
-import urllib.parse
 
 import torch.distributed as dist
 from torch.distributed.constants import default_pg_timeout
 
-from . import _guard, _hierarchical, aggregators
+from . import _guard, _hierarchical, _uneven, aggregators
 from ._catch_up import CatchUp
 from ._group import (
     BACKEND,
@@ -37,14 +36,15 @@ from ._group import (
     TributaryGroup,
     active_group,
     active_or_none,
-    keep_until_exit,
+    create_gloo,
     set_active,
 )
 from ._guard import check_parameters
 from ._report import end_epoch
-from .communicator import url_with
+from .communicator import keys_of, url_with
 
 DEADLINE_MS = 60000  # The library's default.
+DEADLINE_MS_MAX = 86_400_000  # One day: the largest value of the URL's deadline_ms.
 
 
 def _create(store, rank, world, timeout):
@@ -54,35 +54,48 @@ def _create(store, rank, world, timeout):
         # torch's own default, 30 minutes, would keep ranks waiting for a dead one.
         given = timeout != default_pg_timeout
         limit = timeout if given else datetime.timedelta(milliseconds=deadline_ms)
-        prefix = dist.PrefixStore("tributary-inner", store)
-        return keep_until_exit(dist.ProcessGroupGloo(prefix, rank, world, limit))
+        return create_gloo("tributary-inner", store, rank, world, limit)
 
     if _hierarchical.wanted():
         return _create_hierarchical(store, rank, world, timeout, make_inner)
     active = active_or_none()
-    if active is not None and not active.closed:
-        if dist.is_initialized():  # Called by new_group().
-            return make_inner(active.communicator.info()["deadline_ms"])
-        active.close()  # destroy_process_group() has dropped it.
+    if active is not None and not active.closed and dist.is_initialized():  # Called by new_group().
+        return make_inner(active.communicator.info()["deadline_ms"])
+    if dist.is_initialized() and world != dist.get_world_size():
+        # Several groups of a part of the ranks would share the job's session.
+        return make_inner(_deadline_ms(timeout))
+    _leave_previous()
     _guard.install()
     active = _join(store, rank, world, timeout, make_inner)
     set_active(active)
+    if active.mitigated():
+        _uneven.install()
     return active
+
+
+def _deadline_ms(timeout):
+    """Returns the deadline of TRIBUTARY_URL, else the timeout of init_process_group() up to a day, else 60 s."""
+    keys = keys_of(os.environ.get("TRIBUTARY_URL", ""))
+    if keys.get("deadline_ms", "").isdecimal():  # The library refuses other texts.
+        return int(keys["deadline_ms"])
+    if timeout != default_pg_timeout:
+        return min(max(1, round(1000 * timeout.total_seconds())), DEADLINE_MS_MAX)
+    return DEADLINE_MS
 
 
 def _join(store, rank, world, timeout, make_inner):
     """Returns a group of `world` ranks that the aggregator knows."""
+    deadline_ms = _deadline_ms(timeout)
+    url = aggregators.url(store, rank, world, deadline_ms / 1000) if aggregators.wanted() else None
     options = {"rank": rank, "world": world}
-    if timeout != default_pg_timeout and "deadline_ms" not in os.environ.get("TRIBUTARY_URL", ""):
-        options["deadline_ms"] = max(1, round(1000 * timeout.total_seconds()))
-    url = aggregators.url(store, rank, world) if aggregators.wanted() else None
+    if "deadline_ms" not in keys_of(os.environ.get("TRIBUTARY_URL", "")):
+        options["deadline_ms"] = deadline_ms
     return TributaryGroup(url_with(url, options), rank, world, make_inner)
 
 
 def _create_hierarchical(store, rank, world, timeout, make_inner):
     """As _create(), if the ranks of a machine add up their tensors first."""
-    given = urllib.parse.urlsplit(os.environ.get("TRIBUTARY_URL", ""))
-    deadline_ms = int(urllib.parse.parse_qs(given.query).get("deadline_ms", [DEADLINE_MS])[0])
+    deadline_ms = _deadline_ms(timeout)
     if dist.is_initialized():  # Called by new_group().
         return make_inner(deadline_ms)
     machine, local_rank, count = _hierarchical.place_of(rank, world)
@@ -92,20 +105,21 @@ def _create_hierarchical(store, rank, world, timeout, make_inner):
     def join():
         def make_inner_of_leaders(limit_ms):
             limit = datetime.timedelta(milliseconds=limit_ms)
-            return keep_until_exit(dist.ProcessGroupGloo(above, machine, world // count, limit))
+            return create_gloo("tributary-inner", above, machine, world // count, limit)
 
         return _join(above, machine, world // count, timeout, make_inner_of_leaders)
 
-    if active_or_none() is not None:
-        active_or_none().close()  # destroy_process_group() has dropped it.
+    _leave_previous()
     _guard.install()
-    leaders = _hierarchical.join_leaders(part, machine, local_rank, join)
+    leaders = _hierarchical.join_leaders(
+        part, rank - local_rank, local_rank, join, deadline_ms / 1000
+    )
     given_limit = timeout != default_pg_timeout
     limit = timeout if given_limit else datetime.timedelta(milliseconds=deadline_ms)
     if _hierarchical.wanted() == "nccl":
         local = dist.ProcessGroupNCCL(part, local_rank, count, limit)
     else:
-        local = keep_until_exit(dist.ProcessGroupGloo(part, local_rank, count, limit))
+        local = create_gloo("tributary-inner", part, local_rank, count, limit)
     active = _hierarchical.HierarchicalGroup(rank, world, local, leaders, make_inner(deadline_ms))
     set_active(active)
     return active
@@ -133,11 +147,17 @@ def last_error():
 
 def _adopt_mpirun():
     """Copies mpirun's variables for rank and world to RANK and WORLD_SIZE, which torch reads."""
-    for prefix, local in (("OMPI_COMM_WORLD", "OMPI_COMM_WORLD_LOCAL_RANK"), ("PMI", "MPI_LOCALRANKID")):
+    # Slurm's is the last resort: under an mpirun that Slurm started, it counts that program's own processes.
+    for prefix, locals_ in (
+        ("OMPI_COMM_WORLD", ("OMPI_COMM_WORLD_LOCAL_RANK",)), ("PMI", ("MPI_LOCALRANKID", "SLURM_LOCALID")),
+    ):
         if f"{prefix}_RANK" in os.environ and "RANK" not in os.environ:
             os.environ["RANK"] = os.environ[f"{prefix}_RANK"]
             os.environ["WORLD_SIZE"] = os.environ[f"{prefix}_SIZE"]
-            os.environ.setdefault("LOCAL_RANK", os.environ.get(local, "0"))
+            # If none is set, the ranks of a machine find each other through the store.
+            known = [os.environ[local] for local in locals_ if local in os.environ]
+            if known:
+                os.environ.setdefault("LOCAL_RANK", known[0])
 
 
 @atexit.register
@@ -145,6 +165,12 @@ def _close_active():
     # Leave the job, so that the other ranks learn at once that this rank has ended.
     if active_or_none() is not None:
         active_or_none().close()
+
+
+def _leave_previous():
+    """Ends what remains of a group that destroy_process_group() has dropped."""
+    _close_active()
+    aggregators.stop()
 
 
 def _register():

@@ -1,26 +1,41 @@
 # SPDX-License-Identifier: Apache-2.0
 # Aggregators that ranks start for themselves: a store in memory, and real aggregators.
+import json
 import os
+import pathlib
 import select
 import subprocess
+import threading
 import unittest
 from unittest import mock
 
 import support
+import tributary
 from tributary import aggregators, errors
 
 
 class Store:
-    """The calls of torch.distributed's store that the module uses."""
+    """The calls of torch.distributed's store that the module uses. Waits take no time."""
 
     def __init__(self, others):
         self._values = {key: value.encode() for key, value in others.items()}
+        self.limit_s = None  # Of the latest wait.
 
     def set(self, key, value):
         self._values[key] = value.encode()
 
     def get(self, key):
         return self._values[key]
+
+    def wait(self, keys, limit):
+        self.limit_s = limit.total_seconds()
+        if any(key not in self._values for key in keys):
+            raise RuntimeError("Socket Timeout")
+
+
+def answer(*names, machine="another machine", failed=""):
+    """Returns what a rank publishes about its aggregators."""
+    return json.dumps({"machine": machine, "aggregators": names, "failed": failed})
 
 
 def with_variables(**variables):
@@ -53,44 +68,109 @@ class FirstHere(unittest.TestCase):
     def test_is_the_local_rank_0_of_torchrun(self):
         for local, first in (("0", True), ("1", False), ("10", False)):
             with with_variables(LOCAL_RANK=local):
-                self.assertEqual(aggregators._is_first_here(Store({}), 3), first)
+                self.assertEqual(aggregators._is_first_here(Store({}), 3, 0), first)
 
     def test_is_the_lowest_rank_of_the_machine_otherwise(self):
         with with_variables():
-            store = Store({"tributary/machines/0": "another machine"})
-            self.assertTrue(aggregators._is_first_here(store, 1))
-            self.assertFalse(aggregators._is_first_here(store, 2))
+            store = Store({"tributary/0/machines/0": "another machine"})
+            self.assertTrue(aggregators._is_first_here(store, 1, 0))
+            self.assertFalse(aggregators._is_first_here(store, 2, 0))
+
+
+class Listens(unittest.TestCase):
+    def test_on_the_families_that_others_may_find_under_the_name(self):
+        hosts = (("10.0.0.1", "0.0.0.0"), ("[fd00::1]", "[::]"), ("localhost", "[::]"), ("one", "[::]"))
+        for host, address in hosts:
+            with mock.patch.object(aggregators.socket, "socket"):
+                self.assertEqual(aggregators._listens(host)[0], address)
+
+    def test_on_ipv4_for_a_name_without_ipv6(self):
+        with mock.patch.object(aggregators.socket, "socket", side_effect=OSError):
+            self.assertEqual(aggregators._listens("one")[0], "0.0.0.0")
+
+
+LIMIT_S = 0.001
 
 
 class Url(unittest.TestCase):
     # Rank 1 shares rank 0's machine, rank 2 has one of its own.
-    OTHERS = {"tributary/aggregators/0": "one:7000", "tributary/aggregators/2": "two:7001"}
+    OTHERS = {"tributary/0/aggregators/0": answer("one:7000"),
+              "tributary/0/aggregators/2": answer("two:7001", machine="a third machine")}
 
     def setUp(self):
-        aggregators._list = None
-        self.addCleanup(setattr, aggregators, "_list", None)
+        first = mock.patch.multiple(aggregators, _list=None, _groups_before=0)
+        first.start()
+        self.addCleanup(first.stop)
+        self.addCleanup(aggregators.stop)
 
     def test_has_the_aggregators_of_all_machines_in_the_order_of_ranks(self):
         with with_variables(TRIBUTARY_AGGREGATORS="colocated", LOCAL_RANK="1"):
-            url = aggregators.url(Store(self.OTHERS), 1, 3)
+            url = aggregators.url(Store(self.OTHERS), 1, 3, LIMIT_S)
         self.assertEqual(url, "tributary://one:7000,two:7001/job/1")
 
     def test_keeps_the_job_and_the_keys_of_the_variable(self):
         with with_variables(TRIBUTARY_AGGREGATORS="colocated", LOCAL_RANK="1",
                             TRIBUTARY_URL="tributary:///job/7?format=fixed"):
-            url = aggregators.url(Store(self.OTHERS), 1, 3)
+            url = aggregators.url(Store(self.OTHERS), 1, 3, LIMIT_S)
         self.assertEqual(url, "tributary://one:7000,two:7001/job/7?format=fixed")
 
     def test_a_host_in_the_variable_is_refused(self):
         with with_variables(TRIBUTARY_AGGREGATORS="colocated", LOCAL_RANK="1",
                             TRIBUTARY_URL="tributary://box/job/1"):
             with self.assertRaisesRegex(errors.InvalidArgument, "TRIBUTARY_URL=tributary://box/job/1"):
-                aggregators.url(Store(self.OTHERS), 1, 3)
+                aggregators.url(Store(self.OTHERS), 1, 3, LIMIT_S)
+
+    def test_a_later_group_has_keys_of_its_own(self):
+        others = {**self.OTHERS, "tributary/1/aggregators/0": answer("three:7000"),
+                  "tributary/1/aggregators/2": answer()}
+        with with_variables(TRIBUTARY_AGGREGATORS="colocated", LOCAL_RANK="1"):
+            aggregators.url(Store(others), 1, 3, LIMIT_S)
+            aggregators.stop()
+            url = aggregators.url(Store(others), 1, 3, LIMIT_S)
+        self.assertEqual(url, "tributary://three:7000/job/1")
 
     def test_an_aggregator_that_does_not_start_is_an_error(self):
         with with_variables(TRIBUTARY_JOB="colour=red", LOCAL_RANK="0"):
+            store = Store({})
             with self.assertRaisesRegex(errors.TributaryError, "did not start"):
-                aggregators.url(Store({}), 0, 1)
+                aggregators.url(store, 0, 1, LIMIT_S)
+        self.assertIn("did not start", json.loads(store.get("tributary/0/aggregators/0"))["failed"])
+
+    def refusal(self, others, **variables):
+        """Returns the error of rank 1, which shares rank 0's machine if that one has its name."""
+        with with_variables(TRIBUTARY_AGGREGATORS="colocated", LOCAL_RANK="1", **variables):
+            with self.assertRaises(errors.TributaryError) as raised:
+                aggregators.url(Store(others), 1, 3, LIMIT_S)
+        return raised.exception
+
+    def test_a_failure_of_another_rank_is_told(self):
+        failed = {**self.OTHERS, "tributary/0/aggregators/2": answer(failed="no such program")}
+        self.assertIn("rank 2 could not start its aggregator: no such program", str(self.refusal(failed)))
+
+    def test_a_silent_rank_is_named(self):
+        silent = {key: value for key, value in self.OTHERS.items() if not key.endswith("/2")}
+        error = self.refusal(silent)
+        self.assertIsInstance(error, errors.PeerMissing)
+        self.assertIn("rank 2 has not reached init_process_group()", str(error))
+
+    def test_an_address_that_other_machines_cannot_reach_is_refused_with_the_remedy(self):
+        for address in ("127.0.0.1", "localhost", "[::1]"):
+            others = {**self.OTHERS, "tributary/0/aggregators/0": answer(f"{address}:7000")}
+            text = str(self.refusal(others))
+            self.assertIn(f"rank 0 gives {address} as", text)
+            self.assertRegex(text, "set MASTER_ADDR .* or TRIBUTARY_URL")
+
+    def test_an_address_of_the_only_machine_is_allowed(self):
+        here = {f"tributary/0/aggregators/{rank}": answer(*names, machine=aggregators._machine())
+                for rank, names in ((0, ["127.0.0.1:7000"]), (2, []))}
+        with with_variables(LOCAL_RANK="1"):
+            self.assertEqual(aggregators.url(Store(here), 1, 3, LIMIT_S), "tributary://127.0.0.1:7000/job/1")
+
+    def test_waits_end_by_the_limit(self):
+        store = Store(self.OTHERS)
+        with with_variables(LOCAL_RANK="1"):
+            aggregators.url(store, 1, 3, 7)
+        self.assertTrue(0 < store.limit_s <= 7)
 
 
 ONE_RANK = """
@@ -98,7 +178,7 @@ import numpy
 import tributary
 from tributary import aggregators
 from aggregators_test import Store
-url = aggregators.url(Store({}), 0, 1)
+url = aggregators.url(Store({}), 0, 1, 60)
 with tributary.Communicator(url, rank=0, world=1) as communicator:
     values = numpy.arange(100_000, dtype=numpy.int32)
     communicator.all_reduce(values)
@@ -109,6 +189,24 @@ input()
 
 
 class Processes(unittest.TestCase):
+    def test_an_aggregator_outlives_the_thread_that_asked_for_it(self):
+        with with_variables(LOCAL_RANK="0"):
+            urls = []
+            thread = threading.Thread(target=lambda: urls.append(aggregators.url(Store({}), 0, 1, 60)))
+            thread.start()
+            # Not join(), which returns before the kernel has ended the thread.
+            task = pathlib.Path(f"/proc/self/task/{thread.native_id}")
+            while task.exists():
+                thread.join(0.01)
+        process, = aggregators._running
+        self.assertIsNone(process.poll())
+        end = os.pidfd_open(process.pid)
+        self.addCleanup(os.close, end)
+        with tributary.Communicator(urls[0], rank=0, world=1, deadline_ms=5000):
+            self.assertFalse(select.select([end], [], [], 0)[0])
+        aggregators.stop()
+        self.assertTrue(select.select([end], [], [], support.LIMIT_S)[0])
+
     def test_aggregators_end_with_the_process_that_started_them(self):
         support.need("numpy")
         with with_variables(TRIBUTARY_AGGREGATORS="2", PYTHONPATH=os.environ["PYTHONPATH"]

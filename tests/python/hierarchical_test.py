@@ -7,6 +7,7 @@ import support
 
 support.need("numpy", "torch")
 
+import torch.distributed as dist  # noqa: E402
 import tributary.torch  # noqa: E402
 from tributary import _hierarchical  # noqa: E402
 
@@ -40,6 +41,23 @@ class Hierarchical(support.ServerTest):
         ended = self.launch("id=1,sources=4,block_grad_max=4095")
         self.assertNotEqual(ended.returncode, 0)
         self.assertRegex(ended.stderr, "Refused: .*4")
+
+
+class Leaders(unittest.TestCase):
+    def test_a_silent_one_is_named_by_the_deadline(self):
+        store = dist.HashStore()
+        with self.assertRaisesRegex(tributary.PeerMissing, "rank 4 has not reached"):
+            _hierarchical.join_leaders(store, 4, 1, None, limit_s=0.001)
+
+    def test_its_failure_is_told(self):
+        def fail():
+            raise ValueError("no such job")
+
+        store = dist.HashStore()
+        with self.assertRaises(ValueError):
+            _hierarchical.join_leaders(store, 4, 0, fail, limit_s=0.001)
+        with self.assertRaisesRegex(tributary.TributaryError, "first rank of this machine failed: no such job"):
+            _hierarchical.join_leaders(store, 4, 1, None, limit_s=0.001)
 
 
 class Places(unittest.TestCase):

@@ -1,16 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 # Finding and refusing libraries, URLs, rank sets: tests that need no aggregator.
+import _thread
 import importlib.util
 import os
 import pathlib
+import signal
+import socket
 import subprocess
 import tempfile
+import threading
 import unittest
 from unittest import mock
 
 import support
 import tributary
-from tributary import _library, communicator, errors, run
+from tributary import _after_import, _library, aggregators, communicator, errors, run
 
 
 class Library(unittest.TestCase):
@@ -42,10 +46,57 @@ class Library(unittest.TestCase):
             self.load_with("/nowhere/lib.so")
 
 
+class Places(unittest.TestCase):
+    """Of an installed package: PREFIX/share/tributary/python/tributary."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.prefix = pathlib.Path(folder.name).resolve()
+
+    def file(self, name):
+        path = self.prefix / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch(mode=0o755)
+        return str(path)
+
+    def test_the_library_is_in_lib_of_the_same_prefix(self):
+        names = [self.file(f"{lib}/libtributary.so.0") for lib in ("lib", "lib/x86_64-linux-gnu")]
+        self.file("share/lib/libtributary.so.0")
+        package = self.file("share/tributary/python/tributary/_library.py")
+        with mock.patch.object(_library, "__file__", package), mock.patch.dict(os.environ):
+            os.environ.pop("TRIBUTARY_LIBRARY", None)
+            self.assertEqual(_library.candidates(), [*names, "libtributary.so.0"])
+
+    def test_a_program_in_the_current_directory_is_not_run(self):
+        self.file("tributary")
+        self.file("bin/tributary")
+        self.file("elsewhere/here")
+        in_path = self.file("path/tributary")
+        before = os.getcwd()
+        self.addCleanup(os.chdir, before)
+        with mock.patch.object(_library, "candidates", lambda: ["libtributary.so.0"]), \
+                mock.patch.dict(os.environ, PATH=str(self.prefix / "path")):
+            for folder in (".", "elsewhere"):
+                os.chdir(self.prefix / folder)
+                self.assertEqual(aggregators._program(), in_path)
+
+
 class Urls(unittest.TestCase):
     def test_options_replace_keys(self):
         url = communicator.url_with("tributary://h:1/job/2?rank=7&window=4", {"rank": 0, "world": 2})
         self.assertEqual(url, "tributary://h:1/job/2?rank=0&window=4&world=2")
+
+    def test_keys_are_read_as_the_library_reads_them(self):
+        given = "tributary://h/job/2?secret_file=/a+b%20c&auth="
+        self.assertEqual(communicator.url_with(given, {}), given)
+        self.assertEqual(communicator.url_with(given + "&", {"rank": 1}), given + "&rank=1")
+
+    def test_a_key_given_twice_is_refused_by_name(self):
+        with self.assertRaisesRegex(tributary.InvalidArgument, "'scale' is given twice"):
+            communicator.url_with("tributary://h/job/2?scale=1&window=4&scale=2", {"rank": 0})
+        with self.assertRaisesRegex(tributary.InvalidArgument, "'window' is not KEY=VALUE"):
+            communicator.url_with("tributary://h/job/2?window", {"rank": 0})
 
     def test_no_url_is_refused_with_advice(self):
         with self.assertRaisesRegex(tributary.InvalidArgument, "TRIBUTARY_URL"):
@@ -58,6 +109,50 @@ class Urls(unittest.TestCase):
     def test_a_rank_beyond_the_world_is_refused(self):
         with self.assertRaises(tributary.InvalidArgument):
             tributary.Communicator("tributary://127.0.0.1/job/1", rank=2, world=2)
+
+
+class Interrupted:
+    """A library whose join is interrupted by Ctrl-C, and succeeds afterwards."""
+
+    def __init__(self):
+        self.go_on = threading.Event()
+        self.freed = threading.Event()
+
+    def tributary_join_watched(self, url, callback, context, handle):
+        _thread.interrupt_main()
+        self.go_on.wait(support.LIMIT_S)
+        return errors.OK
+
+    def tributary_free(self, handle):
+        self.freed.set()
+
+
+class Join(unittest.TestCase):
+    URL = "tributary://127.0.0.1:{}/job/1?rank=0&world=2&deadline_ms=80000"
+
+    def test_an_interrupted_one_leaves_the_job_when_it_has_succeeded(self):
+        library = Interrupted()
+        with mock.patch.object(_library, "library", lambda: library):
+            with self.assertRaises(KeyboardInterrupt):
+                tributary.Communicator(self.URL.format(1))
+        self.assertFalse(library.freed.is_set())
+        library.go_on.set()
+        self.assertTrue(library.freed.wait(support.LIMIT_S))
+
+    def test_ctrl_c_ends_a_rank_that_waits_for_the_aggregator(self):
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as aggregator:
+            aggregator.bind(("127.0.0.1", 0))
+            aggregator.settimeout(support.LIMIT_S)
+            url = self.URL.format(aggregator.getsockname()[1])
+            rank = subprocess.Popen(
+                [support.PYTHON, "-c", f"import tributary; tributary.Communicator({url!r})"],
+                stderr=subprocess.PIPE, text=True,
+            )
+            aggregator.recv(2048)  # The rank asks to join.
+            rank.send_signal(signal.SIGINT)
+            text = rank.communicate(timeout=support.LIMIT_S / 2)[1]
+        self.assertEqual(rank.returncode, -signal.SIGINT, text)
+        self.assertIn("KeyboardInterrupt", text)
 
 
 class Sets(unittest.TestCase):
@@ -76,6 +171,35 @@ class Errors(unittest.TestCase):
         self.assertIs(type(errors.error_of(3, "")), names["peer_missing"])
         self.assertIs(type(errors.error_of(7, "")), names["desynchronised"])
         self.assertIs(type(errors.error_of(36, "a bug")), tributary.TributaryError)
+
+
+SEARCHES = """
+import importlib.util, sys
+from tributary import _after_import
+_after_import.install()
+assert importlib.util.find_spec("torch").origin == importlib.util.find_spec("torch").loader.path
+import torch
+assert torch.loaded and "tributary.torch" in sys.modules, sys.meta_path
+assert type(torch.__spec__.loader).__name__ == "SourceFileLoader", torch.__spec__
+assert not any(type(finder).__name__ == "AfterImport" for finder in sys.meta_path)
+"""
+
+
+class AfterImport(unittest.TestCase):
+    def test_a_search_for_torch_keeps_the_finder(self):
+        with tempfile.TemporaryDirectory() as folder:
+            packages = pathlib.Path(folder)
+            for name in ("torch", "tributary"):
+                (packages / name).mkdir()
+            (packages / "torch" / "__init__.py").write_text("import torch.distributed\nloaded = True\n")
+            (packages / "torch" / "distributed.py").write_text("def is_available(): return True\n")
+            (packages / "tributary" / "__init__.py").touch()
+            (packages / "tributary" / "torch.py").touch()
+            source = pathlib.Path(_after_import.__file__).read_text()
+            (packages / "tributary" / "_after_import.py").write_text(source)
+            ended = subprocess.run([support.PYTHON, "-c", SEARCHES], capture_output=True, text=True,
+                                   env={**os.environ, "PYTHONPATH": folder}, timeout=support.LIMIT_S)
+        self.assertEqual(ended.returncode, 0, ended.stderr)
 
 
 class Run(unittest.TestCase):

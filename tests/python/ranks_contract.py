@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Two ranks that find out which way each operation and each option of DDP goes. Rank 0 writes the answers as
 # JSON to the file that the argument names. contract_test.py makes docs/pytorch.md's table of them.
+import contextlib
 import json
 import sys
 
@@ -106,7 +107,12 @@ OPTIONS = {
     "bf16_compress_hook": (plain, {}, default_hooks.bf16_compress_hook),
     "powerSGD_hook": (plain, {}, power.powerSGD_hook),
     "float64 parameters": (lambda: plain().double(), {}, None),
+    "join() for uneven inputs": (plain, {}, None),
 }
+
+
+def context_of(name, ddp):
+    return ddp.join() if name.startswith("join()") else contextlib.nullcontext()
 
 
 def wrapped(name, with_hook=True):
@@ -132,8 +138,10 @@ def train(ddp, **_):
 
 
 def catches_up(name):
+    ddp = wrapped(name, with_hook=False)
     try:
-        tributary.torch.CatchUp(wrapped(name, with_hook=False), hook=OPTIONS[name][2])
+        with context_of(name, ddp):
+            tributary.torch.CatchUp(ddp, hook=OPTIONS[name][2])
     except tributary.InvalidArgument:
         return "refused"
     return "yes"
@@ -146,7 +154,9 @@ for name, function in OPERATIONS.items():
         for dtype in (TYPES if "reduce" in name else TYPES[:1])
     }
 for name in OPTIONS:
-    answers["options"][name] = train(wrapped(name))
+    ddp = wrapped(name)
+    with context_of(name, ddp):
+        answers["options"][name] = train(ddp)
     answers["catch_up"][name] = catches_up(name)
 group.inner = gloo.inner
 dist.barrier()

@@ -31,6 +31,12 @@ def sums():
     mean = torch.full((5, 7), rank + 1.0).t()  # Not contiguous.
     dist.all_reduce(mean, op=dist.ReduceOp.AVG)
     assert (mean == 2.5).all(), mean
+    for tensor in (torch.full((50,), rank + 1.0), torch.full((2, 3, 4, 4), rank + 1.0)):
+        if tensor.dim() == 4:
+            tensor = tensor.contiguous(memory_format=torch.channels_last)
+        parameter = nn.Parameter(tensor)
+        dist.all_reduce(parameter, op=dist.ReduceOp.AVG)
+        assert (parameter == 2.5).all(), parameter
     several = [torch.full((10 + part,), float(rank + part)) for part in range(20)]
     for work in [dist.all_reduce(part, async_op=True) for part in several]:
         work.wait()

@@ -22,6 +22,54 @@ class Opts:
     timeout = datetime.timedelta(seconds=1)
 
 
+class Mpirun(unittest.TestCase):
+    def local_rank(self, **variables):
+        """Returns LOCAL_RANK after the import under a launcher that sets these variables."""
+        from tributary import torch as back_end
+
+        with mock.patch.dict(os.environ, variables):
+            for name in {"RANK", "WORLD_SIZE", "LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"} - set(variables):
+                os.environ.pop(name, None)
+            back_end._adopt_mpirun()
+            self.assertEqual((os.environ["RANK"], os.environ["WORLD_SIZE"]), ("5", "8"))
+            return os.environ.get("LOCAL_RANK")
+
+    def test_the_local_rank_is_the_launchers_or_unknown(self):
+        pmi = {"PMI_RANK": "5", "PMI_SIZE": "8"}
+        self.assertIsNone(self.local_rank(**pmi))
+        self.assertEqual(self.local_rank(**pmi, SLURM_LOCALID="2"), "2")
+        self.assertEqual(self.local_rank(**pmi, SLURM_LOCALID="0", MPI_LOCALRANKID="1"), "1")
+        self.assertEqual(self.local_rank(**pmi, LOCAL_RANK="3", MPI_LOCALRANKID="1"), "3")
+        open_mpi = {"OMPI_COMM_WORLD_RANK": "5", "OMPI_COMM_WORLD_SIZE": "8"}
+        self.assertEqual(self.local_rank(**open_mpi, OMPI_COMM_WORLD_LOCAL_RANK="1"), "1")
+
+
+class Deadline(unittest.TestCase):
+    def test_a_timeout_above_the_longest_deadline_is_the_longest(self):
+        from tributary import torch as back_end
+
+        day_ms = 24 * 60 * 60 * 1000
+        for url, timeout, expected in (
+            ("", datetime.timedelta(days=2), day_ms),
+            ("", datetime.timedelta(0), 1),
+            ("", datetime.timedelta(seconds=5), 5000),
+            ("", back_end.default_pg_timeout, back_end.DEADLINE_MS),
+            ("tributary://h/job/1?deadline_ms=7", datetime.timedelta(days=2), 7),
+        ):
+            with mock.patch.dict(os.environ, TRIBUTARY_URL=url):
+                self.assertEqual(back_end._deadline_ms(timeout), expected)
+
+    def test_the_library_takes_the_longest(self):
+        import tributary
+        from tributary import torch as back_end
+
+        url = "tributary://127.0.0.1/job/1?rank=2&world=2&deadline_ms="
+        with self.assertRaisesRegex(tributary.InvalidArgument, "rank"):
+            tributary.Communicator(f"{url}{back_end.DEADLINE_MS_MAX}")
+        with self.assertRaisesRegex(tributary.InvalidArgument, "deadline_ms"):
+            tributary.Communicator(f"{url}{back_end.DEADLINE_MS_MAX + 1}")
+
+
 class Registration(unittest.TestCase):
     def registered(self, register_backend):
         """Imports the back end afresh with this register_backend()."""
@@ -91,6 +139,14 @@ class Calls(unittest.TestCase):
         work = self.group.reduce_scatter_tensor_coalesced(outputs, inputs, dist.ReduceScatterOptions())
         self.assertIs(work.get_future().wait()[0], outputs[0])
         self.assertEqual([output.tolist() for output in outputs], [[1, 1], [4, 4, 4]])
+
+    def test_a_parameter_is_summed_in_place_whatever_its_layout(self):
+        for layout in (torch.contiguous_format, torch.channels_last):
+            parameter = torch.nn.Parameter(torch.ones(2, 3, 4, 4).contiguous(memory_format=layout))
+            work = dist.all_reduce(parameter, async_op=True)
+            self.assertTrue(work.wait())
+            self.assertIs(work.result()[0], parameter)
+            self.assertTrue((parameter == 1).all())
 
     def test_the_manager_of_coalescing_names_a_device_in_torch_2_and_works_in_torch_1(self):
         device = torch.device("cpu")

@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import re
+import subprocess
 import tempfile
 import unittest
 
@@ -42,6 +43,18 @@ class Torch(support.ServerTest):
         for environment in ({}, {"TRIBUTARY_AGGREGATORS": "2"}):
             ended = support.torchrun(2, support.HERE / "ranks_collectives.py", environment)
             self.assert_all_well(ended, 2)
+
+    def test_a_process_may_create_another_group(self):
+        self.assert_all_well(self.ranks(1, "ranks_again.py"), 1)
+        alone = {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1",
+                 "MASTER_PORT": str(support.free_port())}
+        self.assert_all_well(subprocess.run(
+            [support.PYTHON, "-m", "tributary.run", str(support.HERE / "ranks_again.py")],
+            capture_output=True, text=True, timeout=support.LIMIT_S, env={**os.environ, **alone},
+        ), 1)
+
+    def test_a_group_of_a_part_of_the_ranks_uses_gloo(self):
+        self.assert_all_well(self.ranks(2, "ranks_parts.py", flags=("--deadline-ms", "5000")), 2)
 
     def test_stragglers_are_scaled_and_reported(self):
         ended = self.ranks(2, "ranks_straggling.py", flags=("--timeout-ms", "5"))
@@ -135,6 +148,16 @@ class Examples(unittest.TestCase):
         self.assertGreater(result["seconds"], 0)
         self.assertGreater(result["step_ms"], 0)
         self.assertEqual(result["degraded"]["all_reduces"], 3 * 19)
+
+    def test_loss_without_a_url(self):
+        variables = {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0", "MASTER_ADDR": "127.0.0.1",
+                     "MASTER_PORT": str(support.free_port())}
+        ended = subprocess.run(
+            [support.PYTHON, "-m", "tributary.run", str(EXAMPLES / "text_ddp.py"), "--epochs", "1", "--steps", "2",
+             "--loss", "0.01"],
+            capture_output=True, text=True, timeout=support.LIMIT_S, env={**os.environ, **variables},
+        )
+        self.assertEqual(ended.returncode, 0, ended.stdout + ended.stderr)
 
     def test_a_slow_disk(self):
         result = self.run_example(

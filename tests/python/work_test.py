@@ -2,12 +2,16 @@
 # When a future may be completed: after a hook has attached its callbacks, also on a busy machine.
 import threading
 import unittest
+import weakref
 
 import support
 
 support.need("torch")
 
-from tributary._work import ATTACH_S, ThreadProgress, wait_until_attached  # noqa: E402
+import torch  # noqa: E402
+from tributary._work import (  # noqa: E402
+    ATTACH_S, WORKS_KEPT, AfterWork, KeptWorks, ThreadProgress, TributaryWork, wait_until_attached,
+)
 
 
 class Progress(unittest.TestCase):
@@ -56,6 +60,84 @@ class Progress(unittest.TestCase):
             self.assertFalse(progress.is_blocked())
         enough.set()
         thread.join(support.LIMIT_S)
+
+
+class Group:
+    """The calls of a group that a work makes."""
+
+    def take_report(self, work, report):
+        work.staged.mul_(2)  # As for a sum that lacks ranks.
+
+
+class Operation:
+    """An operation that is done when the test says so."""
+
+    def __init__(self, tensor):
+        self.is_done = False
+        self._keep_alive = tensor
+
+    def done(self):
+        return self.is_done
+
+    def wait(self, timeout):
+        return self.is_done or None
+
+
+def new_work(tensor=None, finish=None):
+    """Returns a work whose tensor is summed in a copy, and its operation."""
+    tensor = torch.ones(4)[::2] if tensor is None else tensor
+    staged = tensor.contiguous()
+    operation = Operation(staged)
+    return TributaryWork(Group(), operation, "sum", 0, tensor, staged, finish=finish), operation
+
+
+class Completed(unittest.TestCase):
+    def test_means_that_the_results_are_written(self):
+        written = []
+        work, operation = new_work(finish=lambda: written.append(True))
+        after = AfterWork([work], [], lambda: written.append(True))
+        self.assertFalse(after.is_completed())
+        operation.is_done = True
+        self.assertTrue(work.is_completed())
+        self.assertEqual(work.result()[0].tolist(), [2, 2])
+        self.assertEqual(len(written), 1)
+        self.assertTrue(after.is_completed() and after.is_completed())
+        self.assertEqual(len(written), 2)
+
+    def test_a_work_that_another_thread_finishes_is_not_complete(self):
+        seen = []
+        work, operation = new_work(finish=lambda: seen.append(work.is_completed()))
+        operation.is_done = True
+        self.assertTrue(work.wait())
+        self.assertEqual(seen, [False])
+
+
+class Memory(unittest.TestCase):
+    def test_a_finished_work_keeps_only_its_result(self):
+        work, operation = new_work()
+        copies = [weakref.ref(work.staged), weakref.ref(operation)]
+        operation.is_done = True
+        del operation
+        self.assertTrue(work.wait() and work.wait() and work.is_done() and work.is_success())
+        self.assertEqual([copy() for copy in copies], [None, None])
+        self.assertEqual(work.result()[0].tolist(), [2, 2])
+
+    def test_a_work_is_dropped_when_a_caller_has_waited_for_it(self):
+        kept = KeptWorks()
+        work, operation = new_work()
+        self.assertEqual(kept.add(work), [])
+        operation.is_done = True
+        self.assertEqual(kept.add(new_work()[0]), [])
+        work.wait()
+        self.assertEqual(kept.add(new_work()[0]), [work])
+
+    def test_a_work_that_is_done_is_kept_for_a_while(self):
+        kept = KeptWorks()
+        works = [new_work() for _ in range(WORKS_KEPT)]
+        for work, operation in works:
+            operation.is_done = True
+            self.assertEqual(kept.add(work), [])
+        self.assertEqual(kept.add(new_work()[0]), [works[0][0]])
 
 
 class Submitter:

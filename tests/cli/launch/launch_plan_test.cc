@@ -155,13 +155,29 @@ TEST(LaunchPlan, ColocatedAggregatorServesUntilOtherMachinesHaveLeft) {
   ASSERT_TRUE(plan) << plan.error().text;
   ASSERT_EQ(plan->aggregators.size(), 1U);
   EXPECT_THAT(plan->aggregators[0].arguments,
-              ElementsAre("serve", "--listen", "0.0.0.0:7000", "--job",
+              ElementsAre("serve", "--listen", "[::]:7000", "--job",
                           "id=1,sources=4,window=4096,block_grad_max=4095,history=4", "--log-level",
                           "warn", "--linger-s", "60"));
   EXPECT_GT(plan->aggregators_linger.count(), 0);
   EXPECT_THAT(plan->ranks[0].environment,
               Contains("TRIBUTARY_URL=tributary://one:12000,two:7000/job/1?deadline_ms=60000"
                        "&server_wait_ms=60000"));
+}
+
+// Other machines may find an IPv4 or an IPv6 address under a machine's name.
+TEST(LaunchPlan, ColocatedAggregatorListensOnTheFamiliesThatItsNameMayHave) {
+  const auto listens = [](std::string workers, bool has_ipv6) {
+    LaunchConfig config = two_machines(1);
+    config.machines = {.workers = std::move(workers)};
+    LaunchSurroundings machine = around();
+    machine.has_ipv6 = has_ipv6;
+    const auto plan = plan_launch(config, machine);
+    return plan ? plan->aggregators[0].arguments[2] : plan.error().text;
+  };
+  EXPECT_EQ(listens("one,two", true), "[::]:12000");
+  EXPECT_EQ(listens("one,two", false), "0.0.0.0:12000");
+  EXPECT_EQ(listens("10.0.0.1,10.0.0.2", true), "0.0.0.0:12000");
+  EXPECT_EQ(listens("[fd00::1],[fd00::2]", true), "[::]:12000");
 }
 
 // Each machine has the upper aggregator of its share, and a lower one for each share. All ranks have
@@ -237,6 +253,17 @@ TEST(LaunchPlan, JobHasAChannelForEachThreadAndPriority) {
   for (const char* other : {"priorities=1", "priorities=x", "priorities=99", "priorities=2x"}) {
     EXPECT_THAT(job_with({other}), Not(HasSubstr("channels")));
   }
+}
+
+TEST(LaunchPlan, AddressOfTheMasterHasNoBrackets) {
+  const auto plan = plan_launch({.command = {"/bin/true"},
+                                 .server = "box:12000",
+                                 .world = 2,
+                                 .master = "[fd00::1]:29500"},
+                                around());
+  ASSERT_TRUE(plan) << plan.error().text;
+  EXPECT_THAT(plan->ranks[0].environment,
+              IsSupersetOf({"MASTER_ADDR=fd00::1", "MASTER_PORT=29500"}));
 }
 
 TEST(LaunchPlan, UsesARunningServer) {
