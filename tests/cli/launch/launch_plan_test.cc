@@ -256,11 +256,9 @@ TEST(LaunchPlan, JobHasAChannelForEachThreadAndPriority) {
 }
 
 TEST(LaunchPlan, AddressOfTheMasterHasNoBrackets) {
-  const auto plan = plan_launch({.command = {"/bin/true"},
-                                 .server = "box:12000",
-                                 .world = 2,
-                                 .master = "[fd00::1]:29500"},
-                                around());
+  const auto plan = plan_launch(
+      {.command = {"/bin/true"}, .server = "box:12000", .world = 2, .master = "[fd00::1]:29500"},
+      around());
   ASSERT_TRUE(plan) << plan.error().text;
   EXPECT_THAT(plan->ranks[0].environment,
               IsSupersetOf({"MASTER_ADDR=fd00::1", "MASTER_PORT=29500"}));
