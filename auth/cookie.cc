@@ -18,7 +18,7 @@ uint64_t period_of(Instant now) {
 
 CookieJar::CookieJar(const Key256& root) : key_(first_half(derive(root, "cookie", {}))) {}
 
-uint64_t CookieJar::bake_in(uint64_t period, const CookieOwner& owner) const {
+uint64_t CookieJar::make_in(uint64_t period, const CookieOwner& owner) const {
   std::array<std::byte, 48> input{};
   std::memcpy(input.data(), owner.address.address.data(), owner.address.address.size());
   store_be<uint32_t>(input.data() + 16, owner.address.scope_id);
@@ -30,13 +30,13 @@ uint64_t CookieJar::bake_in(uint64_t period, const CookieOwner& owner) const {
   return std::max<uint64_t>(siphash(key_, input), 1);
 }
 
-uint64_t CookieJar::bake(const CookieOwner& owner, Instant now) const {
-  return bake_in(period_of(now), owner);
+uint64_t CookieJar::make(const CookieOwner& owner, Instant now) const {
+  return make_in(period_of(now), owner);
 }
 
-bool CookieJar::is_good(uint64_t cookie, const CookieOwner& owner, Instant now) const {
+bool CookieJar::is_valid(uint64_t cookie, const CookieOwner& owner, Instant now) const {
   const uint64_t period = period_of(now);
-  return cookie == bake_in(period, owner) || cookie == bake_in(period - 1, owner);
+  return cookie == make_in(period, owner) || cookie == make_in(period - 1, owner);
 }
 
 }  // namespace tributary::auth

@@ -35,12 +35,12 @@ class CookieJar {
   explicit CookieJar(const Key256& root);
 
   /// Returns the cookie for the owner; never 0.
-  [[nodiscard]] uint64_t bake(const CookieOwner& owner, Instant now) const;
-  /// Tells whether bake() gave this cookie to the owner in this period or the previous one.
-  [[nodiscard]] bool is_good(uint64_t cookie, const CookieOwner& owner, Instant now) const;
+  [[nodiscard]] uint64_t make(const CookieOwner& owner, Instant now) const;
+  /// Tells whether make() gave this cookie to the owner in this period or the previous one.
+  [[nodiscard]] bool is_valid(uint64_t cookie, const CookieOwner& owner, Instant now) const;
 
  private:
-  [[nodiscard]] uint64_t bake_in(uint64_t period, const CookieOwner& owner) const;
+  [[nodiscard]] uint64_t make_in(uint64_t period, const CookieOwner& owner) const;
 
   const Key128 key_;
 };

@@ -147,7 +147,7 @@ bool Channel::receive_from(engine::PortQueue& from, Instant now) {
   for (uint32_t i = 0; i < count; i++) {
     const engine::Packet& packet = burst_[i];
     // Anybody can send to a multicast group.
-    if (!protocol_->hears(packet.source)) continue;
+    if (!protocol_->accepts_from(packet.source)) continue;
     protocol_->on_packet(
         {.from = packet.source, .stored = packet.bytes(), .size_bytes = packet.size}, now);
   }

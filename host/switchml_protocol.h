@@ -45,7 +45,7 @@ class SwitchmlProtocol final : public TensorProtocol {
   void leave(Instant now) override;
   void fail(Status status, std::string text, uint32_t) override { end(status, std::move(text)); }
 
-  [[nodiscard]] bool hears(const Endpoint& from) const override {
+  [[nodiscard]] bool accepts_from(const Endpoint& from) const override {
     return from.is_same_peer(config_.server);
   }
   std::optional<Duration> on_packet(const Incoming& packet, Instant now) override;

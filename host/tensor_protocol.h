@@ -115,7 +115,7 @@ class TensorProtocol {
 
   /// Returns true if packets from this sender are for this protocol. A driver that knows senders
   /// asks before on_packet(), and counts the others as foreign.
-  [[nodiscard]] virtual bool hears(const Endpoint& from) const = 0;
+  [[nodiscard]] virtual bool accepts_from(const Endpoint& from) const = 0;
   /// Handles a packet. @return the time since the block was first sent, if the packet brought the
   /// block's result.
   virtual std::optional<Duration> on_packet(const Incoming& packet, Instant now) = 0;

@@ -49,7 +49,7 @@ class WorkerProtocol final : public TensorProtocol {
     end({status, std::move(text), lost_aggregator});
   }
 
-  [[nodiscard]] bool hears(const Endpoint& from) const override {
+  [[nodiscard]] bool accepts_from(const Endpoint& from) const override {
     return from.is_same_peer(config_.server);
   }
   std::optional<Duration> on_packet(const Incoming& packet, Instant now) override {

@@ -41,7 +41,7 @@ std::vector<PartCutter::Claim> PartCutter::quotas() const {
 
 /// Returns the claims to a tensor whose elements the credits already count, ascending by
 /// aggregator.
-std::vector<PartCutter::Claim> PartCutter::claims_to(uint64_t blocks) const {
+std::vector<PartCutter::Claim> PartCutter::claims_for(uint64_t blocks) const {
   std::vector<Claim> claims = quotas();
   if (is_large(blocks)) return claims;
   Wide sum = 0;
@@ -92,7 +92,7 @@ std::vector<Part> PartCutter::cut(uint64_t element_count, uint32_t gradients,
   const uint64_t blocks_max =
       std::max<uint64_t>(kPartBytesMax / (uint64_t{gradients} * bytes_per_element), 1);
   for (size_t i = 0; i < weights_.size(); i++) credits_[i] += Wide{element_count} * weights_[i];
-  std::vector<Claim> claims = claims_to(blocks);
+  std::vector<Claim> claims = claims_for(blocks);
   share_out(blocks, gradients, claims);
 
   std::vector<Part> parts;

@@ -54,7 +54,7 @@ class PartCutter {
   __extension__ using Wide = __int128;
   struct Claim;
 
-  [[nodiscard]] std::vector<Claim> claims_to(uint64_t blocks) const;
+  [[nodiscard]] std::vector<Claim> claims_for(uint64_t blocks) const;
   [[nodiscard]] std::vector<Claim> quotas() const;
   [[nodiscard]] bool is_large(uint64_t blocks) const;
   void share_out(uint64_t blocks, uint32_t gradients, std::vector<Claim>& claims) const;

@@ -63,7 +63,7 @@ const char* name_of(Kind kind) {
       return "silence_excluded";
     case Kind::kSilenceEnded:
       return "silence_ended";
-    case Kind::kHeardAgain:
+    case Kind::kResumed:
       return "heard_again";
     case Kind::kUpstreamSilent:
       return "upstream_silent";

@@ -49,7 +49,7 @@ enum class Kind : uint8_t {
   kSilenceWaited = 31,    ///< The others wait for it.
   kSilenceExcluded = 32,  ///< The others go on without it.
   kSilenceEnded = 33,     ///< Those that wait for it end.
-  kHeardAgain = 34,
+  kResumed = 34,
   kUpstreamSilent = 35,  ///< The upper aggregator does not answer; `value`: likewise.
   kUpstreamHeard = 36,
 };

@@ -10,7 +10,7 @@
 #include <set>
 #include <utility>
 
-#include "apps/trio_ml/farewell.h"
+#include "apps/trio_ml/membership_end.h"
 #include "auth/keys.h"
 #include "base/clock.h"
 #include "io/udp/socket_address.h"
@@ -197,7 +197,7 @@ bool Appliance::take_down(uint8_t id, bool force) {
       if (in_use) return;
       core.run_command(now, [&](trio_ml::App&, engine::LiveMachine& m) {
         for (const uint8_t each : ids) {
-          say_good_bye(m, shard, *shard.job(each), wire::Reason::kJobRemoved);
+          end_memberships(m, shard, *shard.job(each), wire::Reason::kJobRemoved);
         }
       });
     }

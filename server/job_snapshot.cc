@@ -141,7 +141,7 @@ JobSnapshot merge(const trio_ml::Session& session, std::span<const JobView> view
       if (view.addresses[i].is_set()) source.address = view.addresses[i];
       source.waited_for &= trio_ml::contains(view.active, i);
       source.joining |= trio_ml::contains(view.joining, i);
-      if (view.reports[i].has_come()) source.report = view.reports[i];
+      if (view.reports[i].has_arrived()) source.report = view.reports[i];
     }
   }
   std::sort(job.blocks.begin(), job.blocks.end(), is_older);

@@ -95,7 +95,7 @@ struct SourceSnapshot {
   bool joining = false;    ///< It, or its successor, waits for a session.
   Endpoint address{};      ///< Not set: unknown.
   std::optional<Duration>
-      silent_for{};  ///< Of members only; at most trio_ml::kHeardEvery too long.
+      silent_for{};  ///< Of members only; at most trio_ml::kHeardPeriod too long.
   std::optional<trio_ml::MemberReport> report{};  ///< What it says of itself.
   std::vector<uint32_t> ranks{};  ///< Its rank, or all ranks below a lower aggregator.
 };

@@ -132,7 +132,7 @@ void note_silence(M& m, Shard& shard, Job& job) {
     if (!silent) {
       exclude(job.silent, source);
       if (!job.session.has_left(source)) {
-        shard.note(job, source, {.kind = EventKind::kHeardAgain, .at = m.now()});
+        shard.note(job, source, {.kind = EventKind::kResumed, .at = m.now()});
       }
       continue;
     }
@@ -216,8 +216,8 @@ void watch_upstream(M& m, Shard& shard, Job& job) {
 /// and watches its answers. Runs on shard 0 only, like everything that changes a session.
 template <microcode::Machine M>
 microcode::Thread keep_session(M& m, Shard& shard, Job& job) {
-  const Message good_bye = upstream_message(job, MessageType::kLeave);
-  if (job.session.expire(m.now())) end_upstream(m, shard, job, good_bye, Reason::kPeerSilent);
+  const Message leave_message = upstream_message(job, MessageType::kLeave);
+  if (job.session.expire(m.now())) end_upstream(m, shard, job, leave_message, Reason::kPeerSilent);
   job.adopt(job.session.number());
   note_silence(m, shard, job);
   tell_silent_members(m, shard, job);

@@ -9,7 +9,7 @@
 
 #include "apps/arrival.h"
 #include "apps/trio_ml/aging.h"
-#include "apps/trio_ml/farewell.h"
+#include "apps/trio_ml/membership_end.h"
 #include "apps/trio_ml/program.h"
 #include "apps/trio_ml/shard.h"
 #include "engine/live/live_core.h"
@@ -50,7 +50,7 @@ class App {
   template <microcode::Machine M>
   void stop(M& m) {
     if (shard_.index() != 0) return;
-    for (Job* job : shard_.jobs()) say_good_bye(m, shard_, *job, Reason::kServerStopped);
+    for (Job* job : shard_.jobs()) end_memberships(m, shard_, *job, Reason::kServerStopped);
   }
   [[nodiscard]] Instant next_due() const { return shard_.next_due(); }
 

@@ -61,7 +61,7 @@ template <microcode::Machine M>
 void repeat_value(M& m, Shard& shard, Job& job, const MessageHead& message, const Place& place,
                   const Endpoint& from) {
   const uint32_t source = message.header.src_id;
-  if (!job.may_answer(source, m.now())) return count(m, shard, Outcome::kSourceQuota);
+  if (!job.take_reply_token(source, m.now())) return count(m, shard, Outcome::kSourceQuota);
   if (job.parameters->has_initial(place.block)) return send_value(m, shard, job, source, place);
   send_have(m, shard, job, waiting_block(job, /*has_push=*/true), message, from);
 }
@@ -72,7 +72,7 @@ void refuse_push(M& m, Shard& shard, Job& job, const MessageHead& message, Outco
                  const Endpoint& from) {
   if (why == Outcome::kTensorDiffers) {
     tell_mismatch(m, shard, job, job.parameters->terms(), message);
-  } else if (job.may_answer(message.header.src_id, m.now())) {
+  } else if (job.take_reply_token(message.header.src_id, m.now())) {
     Message notice = control_message(job, message, MessageType::kNotice);
     notice.body.reason = Reason::kNotParameters;
     notice.body.value = static_cast<uint32_t>(job.parameters->elements());

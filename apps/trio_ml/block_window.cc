@@ -125,7 +125,7 @@ Found BlockWindow::find_result(uint32_t place, uint64_t generation, uint32_t blo
                                             : Found::Kind::kPastCache);
 }
 
-Found BlockWindow::find_otherwise(uint32_t block_id, uint64_t generation) {
+Found BlockWindow::find_slow(uint32_t block_id, uint64_t generation) {
   const uint32_t place = place_of(block_id);
   const BlockRecord& block = places_[place];
   const bool taken = block.phase != BlockPhase::kFree;

@@ -108,10 +108,10 @@ class BlockWindow {
     if (block.phase == BlockPhase::kFree) {
       found.kind = Found::Kind::kAbsent;
       if (!is_next_at(block, name.block_id, found.generation)) [[unlikely]]
-        found = find_otherwise(name.block_id, found.generation);
+        found = find_slow(name.block_id, found.generation);
     } else if (block.block_id != name.block_id || block.generation != found.generation)
         [[unlikely]] {
-      found = find_otherwise(name.block_id, found.generation);
+      found = find_slow(name.block_id, found.generation);
     }
   }
 
@@ -156,7 +156,7 @@ class BlockWindow {
   void reset();
 
   /// Frees the cooling buffers. @pre Everything sent from them has left.
-  void thaw() {
+  void free_cooling() {
     free_.push_all(cooling_);
     cooling_.clear();
   }
@@ -240,7 +240,7 @@ class BlockWindow {
     return static_cast<int32_t>(block_a - block_b) < 0;
   }
   /// Tells whether the block may begin at its free place: it is newer than the place's results, and
-  /// its generation may begin. A shortcut for the usual case; find_otherwise() has all rules.
+  /// its generation may begin. A shortcut for the usual case; find_slow() has all rules.
   [[nodiscard]] bool is_next_at(const BlockRecord& block, uint32_t block_id, uint64_t generation) {
     const ResultRecord& last = newest(place_of(block));
     // For an older generation the difference wraps and so exceeds the limit.
@@ -250,7 +250,7 @@ class BlockWindow {
            (!last.valid || is_older(last.generation, last.block_id, generation, block_id));
   }
   /// Finds a block that is neither in progress nor the next one at its place.
-  [[nodiscard]] Found find_otherwise(uint32_t block_id, uint64_t generation);
+  [[nodiscard]] Found find_slow(uint32_t block_id, uint64_t generation);
   /// Makes the block in a free record if there is a buffer. Assigns field by field: a record built
   /// elsewhere and copied would be written twice.
   Inserted make_block(BlockRecord& block, uint64_t generation, BlockName name,

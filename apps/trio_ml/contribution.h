@@ -120,7 +120,7 @@ void answer_late(M& m, Shard& shard, Job& job, const ResultRecord* result,
   // such a block has still returned.
   note_contribution(m, shard, job, message.header.src_id, arrival.offset);
   if (result == nullptr) return;
-  if (!job.may_answer(message.header.src_id, m.now())) {
+  if (!job.take_reply_token(message.header.src_id, m.now())) {
     return count(m, shard, Outcome::kSourceQuota);
   }
   resend_result(m, shard, job, *result, arrival.source);
@@ -130,7 +130,7 @@ void answer_late(M& m, Shard& shard, Job& job, const ResultRecord* result,
 template <microcode::Machine M>
 void answer_duplicate(M& m, Shard& shard, Job& job, BlockRecord& block, const MessageHead& message,
                       const Arrival& arrival) {
-  if (!job.may_answer(message.header.src_id, m.now())) {
+  if (!job.take_reply_token(message.header.src_id, m.now())) {
     return count(m, shard, Outcome::kSourceQuota);
   }
   if (block.phase == BlockPhase::kSentUp && !TRIB_MUTANT(kPartialNotRepeated)) {
@@ -163,7 +163,7 @@ class ContributionThread {
 
   /// Returns the kind of the source's previous header if the packet's header matches it in
   /// everything except block_id, so that parse() to check_message() would succeed. Otherwise kNone.
-  [[nodiscard]] KnownHead::Kind look_known() {
+  [[nodiscard]] KnownHead::Kind match_known_head() {
     const std::byte* message = m_.head().bytes();
     if (m_.arrived_as_frame() || arrival_.size < Header::kBytes) return KnownHead::Kind::kNone;
     job_ = shard_.job(static_cast<uint8_t>(Header::JobId::load(message)));
@@ -178,12 +178,12 @@ class ContributionThread {
   /// source's, while no reply to a stranger is left: parse() to check_message() would refuse it as
   /// kWrongKey, and its reset would be withheld. Reads as little as possible, because a flood of
   /// such packets must not take the members' time. False for any packet that is unusual otherwise.
-  /// @pre look_known() returned kNone.
+  /// @pre match_known_head() returned kNone.
   [[nodiscard]] bool is_ignored_forgery() const {
     constexpr uint32_t kHeadBytes = Header::kBytes + wire::kExtensionBytes;
     constexpr auto kUsualFirst =
         std::byte{wire::kExtensionVersion << 4 | static_cast<uint8_t>(MessageType::kContribution)};
-    // look_known() has found the job, unless the packet is a frame or its job is unknown.
+    // match_known_head() has found the job, unless the packet is a frame or its job is unknown.
     if (job_ == nullptr || arrival_.size < kHeadBytes || TRIB_MUTANT(kNoMembershipCheck)) {
       return false;
     }
@@ -214,7 +214,7 @@ class ContributionThread {
     refuse(m_, shard_, Outcome::kWrongKey);
   }
   /// Reads the fields that find_block() and the steps after it use from a known head.
-  /// @param extended Whether look_known() returned kExtended.
+  /// @param extended Whether match_known_head() returned kExtended.
   [[nodiscard]] Verdict read_known(bool extended) {
     const std::byte* message = m_.head().bytes();
     message_.header.extended = extended;
@@ -304,10 +304,10 @@ class ContributionThread {
           note_record<M>(*job_, place, message_.header.block_id);
         });
   }
-  /// Tells whether insert_block() found no buffer and is worth another try, since one may be free
-  /// by the time of that try.
-  [[nodiscard]] bool has_thawed_buffers() {
-    return inserted_.status == BlockWindow::Insert::kNoBuffer && thaw_buffers(m_, job_->window);
+  /// Frees buffers if insert_block() found none. @return whether another try may succeed.
+  [[nodiscard]] bool try_free_buffers() {
+    return inserted_.status == BlockWindow::Insert::kNoBuffer &&
+           free_cooling_buffers(m_, job_->window);
   }
   /// Continues with the block that insert_block() made or found.
   void take_inserted() {
@@ -469,18 +469,18 @@ class ContributionThread {
         break;
     }
   }
-  /// Stores the head for look_known(), which assumes a plain contribution of one rank to a sum.
+  /// Stores the head for match_known_head(), which assumes a plain contribution of one rank to a sum.
   void remember() {
     if (job_->config.sources_are_aggregators || is_push()) return;
     job_->sources[source()].known_head.remember(m_.head().bytes() + arrival_.offset, arrival_.size,
                                                 message_.header.extended);
   }
-  /// All buffers are in use. Sends everything that waits, so that the cooling buffers become free.
+  /// If no buffer is free, sends everything that waits, so that the cooling buffers become free.
   /// @return whether another try may succeed: buffers were freed, by this thread or by another.
-  [[nodiscard, gnu::noinline, gnu::cold]] static bool thaw_buffers(M& m, BlockWindow& window) {
+  [[gnu::noinline, gnu::cold]] static bool free_cooling_buffers(M& m, BlockWindow& window) {
     if (!window.has_cooling()) return window.buffers_free() > 0;
     m.release_payload({});
-    window.thaw();
+    window.free_cooling();
     return true;
   }
 

@@ -10,7 +10,7 @@
 #include "apps/arrival.h"
 #include "apps/trio_ml/block_run.h"
 #include "apps/trio_ml/emit.h"
-#include "apps/trio_ml/member_news.h"
+#include "apps/trio_ml/member_notices.h"
 #include "apps/trio_ml/member_seal.h"
 #include "apps/trio_ml/shard.h"
 #include "base/mutant.h"
@@ -134,7 +134,7 @@ void tell_mismatch(M& m, Shard& shard, Job& job, BlockRecord& block, const Messa
   if (!block.mismatch_told) {
     block.mismatch_told = true;
     notify_all(m, shard, job, notice);
-  } else if (job.may_answer(about.header.src_id, m.now())) {
+  } else if (job.take_reply_token(about.header.src_id, m.now())) {
     const Endpoint& to = job.sources[about.header.src_id].address;
     if (to.is_set()) send_control(m, job, notice, to);
   }
@@ -229,13 +229,13 @@ void note_end(Shard& shard, const Job& job, Reason reason, Instant now);
                                             const Endpoint& from, Instant now);
 
 /// Counts the end of the session and sends a leave to the upper aggregator, if there is one.
-/// @param good_bye The result of upstream_message() before the session ended, with its number.
+/// @param leave_message The result of upstream_message() before the session ended, with its number.
 /// @param reason   See EventKind::kSessionEnded.
 template <microcode::Machine M>
-void end_upstream(M& m, Shard& shard, Job& job, const Message& good_bye, Reason reason) {
+void end_upstream(M& m, Shard& shard, Job& job, const Message& leave_message, Reason reason) {
   count(m, shard, Outcome::kSessionEnded);
   note_end(shard, job, reason, m.now());
-  if (job.config.upstream.is_set()) send_control(m, job, good_bye, job.config.upstream);
+  if (job.config.upstream.is_set()) send_control(m, job, leave_message, job.config.upstream);
 }
 
 /// Answers a probe in an asynchronous job (asynchronous.h).
@@ -313,9 +313,9 @@ void serve_join(M& m, Shard& shard, Job& job, const Message& message, const Arri
                                 .source = message.header.src_id};
   Message reply = control_message(job, message, MessageType::kCookie);
   reply.extension.key = message.extension.key;  // The worker recognises the reply by its nonce.
-  if (!job.session.cookies().is_good(message.body.key, owner, m.now()) &&
+  if (!job.session.cookies().is_valid(message.body.key, owner, m.now()) &&
       !TRIB_MUTANT(kCookieUnchecked)) {
-    reply.body.key = job.session.cookies().bake(owner, m.now());
+    reply.body.key = job.session.cookies().make(owner, m.now());
     send_to_stranger(m, shard, &job, reply, arrival.size, from, Outcome::kCookieSent);
     return m.drop(static_cast<uint32_t>(Outcome::kCookieSent));
   }
@@ -338,7 +338,7 @@ void serve_join(M& m, Shard& shard, Job& job, const Message& message, const Arri
 
 template <microcode::Machine M>
 void serve_leave(M& m, Shard& shard, Job& job, const Message& message) {
-  const Message good_bye = upstream_message(job, MessageType::kLeave);
+  const Message leave_message = upstream_message(job, MessageType::kLeave);
   const uint32_t lost_aggregator = message.extension.tensor_elements;
   const uint32_t source = message.header.src_id;
   if (!job.session.has_left(source)) {
@@ -346,7 +346,7 @@ void serve_leave(M& m, Shard& shard, Job& job, const Message& message) {
                {.kind = EventKind::kRankLeft, .value = lost_aggregator, .at = m.now()});
   }
   if (job.session.leave(source, lost_aggregator)) {
-    end_upstream(m, shard, job, good_bye, Reason::kPeerLeft);
+    end_upstream(m, shard, job, leave_message, Reason::kPeerLeft);
   }
 }
 
@@ -379,7 +379,7 @@ microcode::Subroutine<void, M> serve_probe(M& m, Shard& shard, Job& job, const M
   count(m, shard, Outcome::kProbe);
   record_block(shard, recorder::Kind::kProbed, job, recorded_rank(job, message.header.src_id),
                message.header.block_id, m.now());
-  if (!job.may_answer(message.header.src_id, m.now())) {
+  if (!job.take_reply_token(message.header.src_id, m.now())) {
     count(m, shard, Outcome::kSourceQuota);
     co_return;
   }
@@ -421,7 +421,7 @@ microcode::Subroutine<void, M> serve_probe(M& m, Shard& shard, Job& job, const M
 
 /// Tells whether a message changes a session. Only shard 0 serves such messages (session.h).
 /// Workers send them with block_id 0, so steering brings them there; any other block_id is refused.
-[[nodiscard]] constexpr bool is_of_session(MessageType type) {
+[[nodiscard]] constexpr bool is_session_message(MessageType type) {
   return type == MessageType::kJoin || type == MessageType::kLeave;
 }
 
@@ -435,7 +435,7 @@ microcode::Subroutine<void, M> serve_control(M& m, Shard& shard, Job& job, const
     co_return;
   }
   const MessageType type = message.extension.type;
-  if (is_of_session(type) && shard.index() != 0) {
+  if (is_session_message(type) && shard.index() != 0) {
     refuse(m, shard, Outcome::kNotExpectedHere);
     co_return;
   }
@@ -477,7 +477,7 @@ microcode::Subroutine<void, M> serve_control(M& m, Shard& shard, Job& job, const
       take_report(m, shard, job, message);
       break;
     case MessageType::kNotice:
-      pass_notice_on(m, shard, job, message);
+      forward_notice(m, shard, job, message);
       break;
     default:
       refuse(m, shard, Outcome::kNotExpectedHere);

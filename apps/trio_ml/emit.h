@@ -54,7 +54,7 @@ void send_to_stranger(M& m, Shard& shard, Job* job, Message message, uint32_t pa
                       const Endpoint& to, Outcome sent) {
   if (job != nullptr) flag_control(*job, message);
   const uint32_t size = encoded_head_bytes(message.header, message.extension);
-  if (size > packet_bytes || !shard.may_answer_stranger(m.now())) {
+  if (size > packet_bytes || !shard.take_stranger_token(m.now())) {
     count(m, shard, Outcome::kReplyWithheld);
     return;
   }

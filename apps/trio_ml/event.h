@@ -37,7 +37,7 @@ enum class EventKind : uint8_t {
   kSilenceWaited,    ///< The others wait for it.
   kSilenceExcluded,  ///< The others go on without it.
   kSilenceEnded,     ///< Those that wait for it end.
-  kHeardAgain,       ///< It has resumed sending.
+  kResumed,          ///< It has resumed sending.
   kUpstreamJoined,   ///< The upper aggregator has started its session.
   kUpstreamRefused,  ///< `reason` tells why.
   kUpstreamLost,     ///< The upper aggregator does not know the session, as after its restart.
@@ -46,7 +46,7 @@ enum class EventKind : uint8_t {
   kUpstreamHeard,    ///< It has resumed answering.
 };
 /// Tells whether a stranger can cause the event as often as it sends packets.
-[[nodiscard]] constexpr bool is_of_strangers(EventKind kind) {
+[[nodiscard]] constexpr bool can_strangers_cause(EventKind kind) {
   return kind == EventKind::kRankJoined || kind == EventKind::kRankWithdrawn ||
          kind == EventKind::kJoinRefused;
 }

@@ -73,7 +73,9 @@ class Job {
   [[nodiscard]] uint64_t result_key() const { return result_key_; }
   /// Takes a token for the answer to a question, a duplicate or a late contribution of a member.
   /// @return false if none is left: the source gets no answer.
-  [[nodiscard]] bool may_answer(uint32_t source, Instant now) { return budgets_[source].take(now); }
+  [[nodiscard]] bool take_reply_token(uint32_t source, Instant now) {
+    return budgets_[source].take(now);
+  }
   /// Changes the time-out of straggler mitigation. A block in progress ends one to two of the new
   /// time-outs after its last contribution or this call, whichever is later.
   void set_timeout(Duration timeout, Instant now);

@@ -18,7 +18,7 @@ namespace tributary::trio_ml {
 
 /// Reports that arrive closer together give no rate. Assumed: the first was delayed on its way, so
 /// the time between them is not that of their counts.
-inline constexpr Duration kReportApart = milliseconds(100);
+inline constexpr Duration kReportGapMin = milliseconds(100);
 
 struct MemberReport {
   wire::WorkerReport totals;  ///< Since the session began.
@@ -26,14 +26,14 @@ struct MemberReport {
   double bytes_per_s = 0;     ///< Between the last two reports.
   double retransmitted_per_s = 0;
 
-  [[nodiscard]] bool has_come() const { return at > Instant(); }
+  [[nodiscard]] bool has_arrived() const { return at > Instant(); }
 
   void take(const wire::WorkerReport& report, Instant now) {
-    if (has_come() && now - at < kReportApart) {
+    if (has_arrived() && now - at < kReportGapMin) {
       totals = report;
       return;
     }
-    if (has_come()) {
+    if (has_arrived()) {
       const double seconds = in_seconds(now - at);
       bytes_per_s = growth(totals.bytes, report.bytes) / seconds;
       retransmitted_per_s = growth(totals.retransmitted, report.retransmitted) / seconds;

@@ -55,7 +55,7 @@ microcode::Thread process_suspending(M& m, Shard& shard) {
     thread.prepare_block();
     do {
       co_await thread.insert_block();
-    } while (thread.has_thawed_buffers());
+    } while (thread.try_free_buffers());
     thread.take_inserted();
   }
   verdict = thread.check_block();
@@ -113,7 +113,7 @@ void aggregate_in_place(M& m, Shard& shard, ContributionThread<M>& thread) {
     thread.prepare_block();
     do {
       static_cast<void>(thread.insert_block());
-    } while (thread.has_thawed_buffers());
+    } while (thread.try_free_buffers());
     thread.take_inserted();
   }
   if (const Verdict verdict = thread.check_block(); verdict.is_refused()) [[unlikely]]
@@ -164,7 +164,7 @@ template <microcode::Machine M>
 void process_in_place(M& m, Shard& shard) {
   ContributionThread<M> thread(m, shard);
   // One copy for each kind of known head: constants take the place of header fields.
-  switch (thread.look_known()) {
+  switch (thread.match_known_head()) {
     case KnownHead::Kind::kPlain:
       static_cast<void>(thread.read_known(/*extended=*/false));
       return detail::aggregate_in_place(m, shard, thread);

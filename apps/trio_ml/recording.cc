@@ -32,8 +32,8 @@ recorder::Kind kind_of(EventKind kind) {
       return recorder::Kind::kSilenceExcluded;
     case EventKind::kSilenceEnded:
       return recorder::Kind::kSilenceEnded;
-    case EventKind::kHeardAgain:
-      return recorder::Kind::kHeardAgain;
+    case EventKind::kResumed:
+      return recorder::Kind::kResumed;
     case EventKind::kUpstreamJoined:
       return recorder::Kind::kUpstreamJoined;
     case EventKind::kUpstreamRefused:
@@ -54,7 +54,7 @@ void record_refusal(Shard& shard, Outcome why, const Job* job, const wire::TrioM
                     Instant now) {
   recorder::Writer* const writer = shard.record_writer();
   if (writer == nullptr) return;
-  if (!shard.may_record_refusal(now)) return writer->leave_out();
+  if (!shard.take_refusal_token(now)) return writer->leave_out();
   const uint32_t rank = job == nullptr ? header.src_id : recorded_rank(*job, header.src_id);
   writer->note({.kind = recorder::Kind::kRefused,
                 .detail = static_cast<uint8_t>(why),

@@ -100,7 +100,7 @@ void Session::heard(uint32_t source, Instant now) {
   // Relaxed: a rough time that is compared with seconds. It publishes no other data.
   auto& ticks = heard_ticks_[source];
   const int64_t now_ticks = now.since_start().ticks();
-  if (now_ticks - ticks.load(std::memory_order_relaxed) > kHeardEvery.ticks() &&
+  if (now_ticks - ticks.load(std::memory_order_relaxed) > kHeardPeriod.ticks() &&
       !TRIB_MUTANT(kHeardForgotten)) {
     ticks.store(now_ticks, std::memory_order_relaxed);
   }
@@ -469,7 +469,7 @@ void Session::end() {
   upstream_nonce_ = next_upstream_nonce();
   upstream_cookie_ = 0;
   upstream_first_asked_at_ = Instant::never();
-  upstream_vouched_ = false;
+  upstream_reply_sealed_ = false;
   upstream_watch_.restart();
 }
 

@@ -38,7 +38,7 @@ using wire::kSilentAfter;
 inline constexpr Duration kJoinFreshFor = milliseconds(500);
 /// Shortest time between two writes of a source's last-heard time, so that cores do not contend for
 /// its cache line.
-inline constexpr Duration kHeardEvery = milliseconds(100);
+inline constexpr Duration kHeardPeriod = milliseconds(100);
 /// Shortest time between two joins to the upper aggregator.
 inline constexpr Duration kUpstreamJoinEvery = milliseconds(50);
 
@@ -64,7 +64,7 @@ class Session {
   [[nodiscard]] uint64_t result_key(uint32_t number) const;
   /// Records that the source sent a message.
   void heard(uint32_t source, Instant now);
-  /// Returns the time of a member's last message, at most kHeardEvery too early. Before its first
+  /// Returns the time of a member's last message, at most kHeardPeriod too early. Before its first
   /// message of the session it is the session's start.
   [[nodiscard]] Instant heard_at(uint32_t source) const {
     // Relaxed: a rough time for people to read.
@@ -204,11 +204,11 @@ class Session {
   /// Takes the cookie for this aggregator's join.
   void upstream_cookie(uint64_t cookie) { upstream_cookie_ = cookie; }
   /// Records that the upper aggregator sealed a reply with this one's secret.
-  void vouch_upstream() { upstream_vouched_ = true; }
+  void note_sealed_upstream_reply() { upstream_reply_sealed_ = true; }
   /// Tells whether to believe the upper aggregator's refusal without a seal. Anybody who reads the
   /// traffic can forge one, so this aggregator first waits for a sealed reply.
   [[nodiscard]] bool believes_unsealed_upstream(Instant now) const {
-    return !upstream_vouched_ && now - upstream_first_asked_at_ >= wire::kUnsealedAfter;
+    return !upstream_reply_sealed_ && now - upstream_first_asked_at_ >= wire::kUnsealedAfter;
   }
   /// Takes the upper aggregator's welcome and starts the session here. @return whether it did.
   bool upstream_welcome(const wire::Message& message, Instant now);
@@ -309,7 +309,7 @@ class Session {
   Instant upstream_asked_at_;
   UpstreamWatch upstream_watch_;
   Instant upstream_first_asked_at_ = Instant::never();  ///< With the present nonce.
-  bool upstream_vouched_ = false;                       ///< For the present nonce.
+  bool upstream_reply_sealed_ = false;                  ///< For the present nonce.
   /// Assumed: a join needs two answers, so twice as many suffice.
   ReplyBudget upstream_answers_{/*burst=*/4, /*per_ms=*/1};
   mutable std::mutex table_mutex_;                ///< Taken at joins only.

@@ -106,7 +106,7 @@ void Shard::note(const Job& job, uint32_t source, Event event) {
 
 void Shard::note(const Event& event) {
   if (events_ == nullptr && recorder_ == nullptr) return;
-  const bool is_left_out = is_of_strangers(event.kind) && !stranger_events_.take(event.at);
+  const bool is_left_out = can_strangers_cause(event.kind) && !stranger_events_.take(event.at);
   if (events_ != nullptr) is_left_out ? events_->lose() : events_->put(event);
   if (recorder_ != nullptr) {
     is_left_out ? recorder_->leave_out() : recorder_->note(recorded(event), event.at);
@@ -116,7 +116,7 @@ void Shard::note(const Event& event) {
 void Shard::begin_burst() {
   if (recorder_ != nullptr) recorder_->flush();
   for (Job* job : in_order_) {
-    if (job->window.has_cooling()) job->window.thaw();
+    if (job->window.has_cooling()) job->window.free_cooling();
   }
 }
 

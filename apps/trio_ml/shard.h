@@ -81,7 +81,7 @@ class Shard {
   /// Returns the writer for recording.h; null: there is none.
   [[nodiscard]] recorder::Writer* record_writer() const { return recorder_; }
   /// Takes a token for the record of a refused packet. @return false if none is left.
-  [[nodiscard]] bool may_record_refusal(Instant now) { return refusal_records_.take(now); }
+  [[nodiscard]] bool take_refusal_token(Instant now) { return refusal_records_.take(now); }
 
   /// Notes an event of a job; job, ranks and address come from the arguments. Off the packet path.
   /// @param source The event's source; kSourcesMax: it is about the whole job.
@@ -90,8 +90,8 @@ class Shard {
   [[gnu::noinline, gnu::cold]] void note(const Event& event);
 
   /// Takes a token for a reply to a sender that is no member. @return false if none is left.
-  [[nodiscard]] bool may_answer_stranger(Instant now) { return strangers_.take(now); }
-  /// Tells whether may_answer_stranger() would find none, without taking one.
+  [[nodiscard]] bool take_stranger_token(Instant now) { return strangers_.take(now); }
+  /// Tells whether take_stranger_token() would find none, without taking one.
   [[nodiscard]] bool must_ignore_strangers(Instant now) const { return strangers_.is_spent(now); }
 
   /// Frees cooling buffers. The engine calls it before a burst, when all earlier packets have left.

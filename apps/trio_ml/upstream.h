@@ -68,7 +68,7 @@ template <microcode::Machine M>
   const bool opened =
       type == MessageType::kReset ? end.opens_reset(head) : end.opens_join_reply(head);
   if (!opened) return Outcome::kBadSeal;
-  if (is_join_reply(type)) job.session.vouch_upstream();
+  if (is_join_reply(type)) job.session.note_sealed_upstream_reply();
   return kAccepted;
 }
 

@@ -54,7 +54,7 @@ std::string processor_in(const std::string& cpuinfo) {
   return {};
 }
 
-Machine look_at_machine() {
+Machine observe_machine() {
   Machine machine;
   machine.processor = processor_in(bench::text_of("/proc/cpuinfo"));
   machine.cores = static_cast<uint32_t>(cpus_allowed().size());

@@ -23,7 +23,7 @@ struct Machine {
   std::string kernel;
   double load = 0;  ///< Load average of the last minute.
 };
-[[nodiscard]] Machine look_at_machine();
+[[nodiscard]] Machine observe_machine();
 
 /// Returns the first "model name" in the text of /proc/cpuinfo.
 [[nodiscard]] std::string processor_in(const std::string& cpuinfo);

@@ -157,7 +157,7 @@ void Race::run_on(const NetKind& kind, std::span<const RaceCase> cases) {
 
 RaceResult Race::run() {
   const auto begin = Clock::now();
-  result_.machine = look_at_machine();
+  result_.machine = observe_machine();
   result_.handoff_before_ns = measure_handoff();
   const std::vector<RaceCase> cases = cases_of(config_);
   cases_ = static_cast<uint32_t>(cases.size());
@@ -171,7 +171,7 @@ RaceResult Race::run() {
   }
   result_.interrupted = hooks_.interrupted();
   result_.handoff_after_ns = measure_handoff();
-  result_.load_after = look_at_machine().load;
+  result_.load_after = observe_machine().load;
   result_.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   return std::move(result_);
 }

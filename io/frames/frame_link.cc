@@ -91,7 +91,7 @@ Arrival FrameLink::receive(std::span<const std::byte> frame, uint32_t device,
   } else {
     arrival = answer(frame, device, found, now, reply);
   }
-  if (arrival.reply_bytes > 0 && !may_answer(now)) arrival = ended(FrameOutcome::kLimited);
+  if (arrival.reply_bytes > 0 && !take_reply_token(now)) arrival = ended(FrameOutcome::kLimited);
   count(arrival.outcome);
   return arrival;
 }
@@ -206,7 +206,7 @@ FrameOutcome FrameLink::take_query(const Endpoint& group, Instant now) {
   return FrameOutcome::kGroupQuery;
 }
 
-bool FrameLink::may_answer(Instant now) {
+bool FrameLink::take_reply_token(Instant now) {
   constexpr Duration kRefillOne = seconds(1) / kAnswersPerSecond;
   const int64_t refilled = (now - answers_counted_at_).ticks() / kRefillOne.ticks();
   if (refilled > 0) {
@@ -249,7 +249,8 @@ void FrameLink::ask(const Endpoint& address, Instant now) {
   for (SendTask& question : questions_) {
     if (question.times_left > 0) continue;
     if (!table_.open_question(address)) return;  // Open already, or the next packet asks.
-    question = {.address = address, .due_at = now, .times_left = kQuestionsEach + 1, .device = 0};
+    question = {
+        .address = address, .due_at = now, .times_left = kQuestionsPerAddress + 1, .device = 0};
     next_due_ = std::min(next_due_, now);
     return;
   }

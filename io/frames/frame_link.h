@@ -41,7 +41,7 @@ inline constexpr Duration kQuestionEvery = milliseconds(250);
 /// Number of questions for an address. The last one fails after kQuestionEvery without an answer.
 /// The next packet to the address starts over. Source: RFC 4861 §10 has three; one more for a wire
 /// that comes up.
-inline constexpr uint32_t kQuestionsEach = 4;
+inline constexpr uint32_t kQuestionsPerAddress = 4;
 
 /// Delay before a new membership is reported a second time, in case the first report was lost. Also
 /// the longest delay of an answer to a query. RFC 2236 §8.10 has 10 s for both; the shorter delay
@@ -168,7 +168,7 @@ class FrameLink {
   FrameOutcome learn_answer(const NeighbourAddress& neighbour, uint32_t device, Instant now);
   FrameOutcome take_query(const Endpoint& group, Instant now);
   void ask(const Endpoint& address, Instant now);
-  bool may_answer(Instant now);
+  bool take_reply_token(Instant now);
   void end_question(SendTask& question);
   void fail_question(SendTask& question, bool was_known);
   OwnFrame question_due(std::span<std::byte> out, Instant now);

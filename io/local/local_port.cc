@@ -17,7 +17,7 @@
 #include "base/assert.h"
 #include "base/byte_order.h"
 #include "io/counter_cells.h"
-#include "io/local/aside.h"
+#include "io/local/background_close.h"
 #include "io/local/local_socket.h"
 #include "io/local/packet_stage.h"
 #include "io/local/ring_memory.h"
@@ -214,7 +214,7 @@ Result<std::string> connect_any(FileDescriptor& control, const Endpoint& server)
         holds_udp_address(peer.uid, listen)) {
       return name;
     }
-    close_aside(std::move(control));  // The stranger may have sent something.
+    close_in_background(std::move(control));  // The stranger may have sent something.
     return failure(
         fmt::format("the Unix socket @{} belongs to user {}, who does not hold the UDP address {}",
                     name, peer.uid, listen.to_string()));
@@ -231,7 +231,7 @@ Result<std::unique_ptr<engine::Port>> connect_local_port(const Endpoint& server)
   if (!is_own_address(server)) {
     return failure(fmt::format("{} is not an address of this machine", server.to_string()));
   }
-  if (aside_count() >= kAsideMax)
+  if (background_close_count() >= kBackgroundClosesMax)
     return failure("too many Unix sockets of strangers are being closed");
   auto control = unix_socket();
   if (!control) return tl::unexpected(control.error());

@@ -11,7 +11,7 @@
 #include <cerrno>
 
 #include "base/assert.h"
-#include "io/local/aside.h"
+#include "io/local/background_close.h"
 
 namespace tributary::io {
 namespace {
@@ -20,8 +20,8 @@ namespace {
 constexpr int kBacklog = 64;
 /// How often the listener looks whether all lanes have let go of a closed connection. Assumed.
 constexpr int kClosingPollMs = 5;
-/// If the kernel has no descriptor for a caller, or too many sockets are being closed aside, the
-/// listener waits this long. Assumed.
+/// If the kernel has no descriptor for a caller, or too many sockets are being closed in the
+/// background, the listener waits this long. Assumed.
 constexpr int kAcceptPauseMs = 100;
 
 constexpr uint64_t bit(uint32_t place) { return uint64_t{1} << place; }
@@ -99,7 +99,7 @@ void LocalServer::listen() {
   while (!stopping_.load(std::memory_order_relaxed)) {
     waits.clear();
     waits.push_back({.fd = wake_event_.get(), .events = POLLIN, .revents = 0});
-    const bool may_accept = aside_count() < kAsideMax;
+    const bool may_accept = background_close_count() < kBackgroundClosesMax;
     waits.push_back({.fd = may_accept ? listener_.get() : -1, .events = POLLIN, .revents = 0});
     const uint64_t active = table_.active.load(std::memory_order_relaxed);
     for (uint64_t left = active; left != 0; left &= left - 1) {
@@ -170,7 +170,7 @@ FileDescriptor LocalServer::accept() const {
 }
 
 void LocalServer::accept_all() {
-  for (int i = 0; i < kBacklog && aside_count() < kAsideMax; i++) {
+  for (int i = 0; i < kBacklog && background_close_count() < kBackgroundClosesMax; i++) {
     FileDescriptor control = accept();
     if (control.is_open()) {
       open_connection(std::move(control));
@@ -189,14 +189,14 @@ void LocalServer::accept_all() {
 void LocalServer::refuse_callers() {
   ::shutdown(listener_.get(), SHUT_RD);  // No other caller gets in.
   for (FileDescriptor control = accept(); control.is_open(); control = accept()) {
-    if (end_receiving(control.get())) close_aside(std::move(control));
+    if (end_receiving(control.get())) close_in_background(std::move(control));
   }
 }
 
 void LocalServer::open_connection(FileDescriptor control) {
   if (end_receiving(control.get())) {  // No honest client sends anything.
     broken_.add(1);
-    close_aside(std::move(control));
+    close_in_background(std::move(control));
     return;
   }
   const uint64_t active = table_.active.load(std::memory_order_relaxed);

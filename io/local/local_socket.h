@@ -7,7 +7,7 @@
 ///          Abstract names belong to a network namespace and vanish with their socket. A connection
 ///          gets one message: the welcome with the memory's descriptor, or a refusal.
 /// Trust:   A stranger's Unix message may hold a descriptor whose closing blocks for hours (TCP with
-///          SO_LINGER). So a server reads no Unix message, and io/local/aside.h closes its socket.
+///          SO_LINGER). So a server reads no Unix message, and io/local/background_close.h closes its socket.
 /// Threads: Pure functions over descriptors.
 /// Errors:  One line with the kernel's reason, or the field that is not allowed.
 /// Tests:   tests/io/local/local_socket_test.cc
@@ -43,7 +43,7 @@ namespace tributary::io {
 [[nodiscard]] Result<void> connect_name(int socket, const std::string& name);
 
 /// Makes the peer's later sends fail.
-/// @return true if a message came before: the socket must be closed aside.
+/// @return true if a message came before: the socket must be closed in the background.
 [[nodiscard]] bool end_receiving(int socket);
 
 /// The first message of a server to a new client.

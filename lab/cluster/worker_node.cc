@@ -120,7 +120,7 @@ uint32_t WorkerNode::take_received() {
 
 void WorkerNode::take(const net::Packet& packet) {
   const bool is_mine = !config_.new_ports || packet.destination.port == own_.port;
-  if (!is_mine || !protocol_->hears(packet.source)) {
+  if (!is_mine || !protocol_->accepts_from(packet.source)) {
     foreign_packets_++;
     return;
   }

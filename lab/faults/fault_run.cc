@@ -136,7 +136,7 @@ void Run::plan_incidents() {
   }
   world_.at(Instant() + plan_.calm_at, [this] {
     calm_ = true;
-    world_.calm();
+    world_.clear_link_faults();
     journal_.trace("no more faults");
   });
 }
@@ -248,7 +248,7 @@ void Run::check_over() {
     shards_->check_left();
   }
   run_to(now() + kSessionOver);
-  world_.knock();
+  world_.wake_aggregators();
   run_to(now() + kSettled);
   for (uint32_t job = 0; job < plan_.jobs.size(); job++) {
     for (uint32_t i = 0; i < world_.aggregator_count(); i++) {
@@ -282,7 +282,7 @@ FaultResult Run::run() {
   finish_jobs();
   if (journal_.of(Breach::kStuck).empty()) {
     // Cooling buffers are free from the next burst.
-    world_.knock();
+    world_.wake_aggregators();
     run_to(now() + kSettled);
     if (attackers_) attackers_->finish();
     check_buffers();

@@ -126,7 +126,7 @@ void FaultWorld::send_garbage(Prng& draws) {
       .wire->inject(inward ? FaultWire::kInnerPort : FaultWire::kOuterPort, std::move(packet));
 }
 
-void FaultWorld::calm() {
+void FaultWorld::clear_link_faults() {
   const auto clean = [this](const Cable& cable) {
     for (const net::LinkId link : {cable.outward, cable.outward + 1}) {
       network_.set_cut(link, false);
@@ -149,7 +149,7 @@ void FaultWorld::calm() {
   for (uint32_t i = 0; i < aggregator_count(); i++) start_aggregator(i);
 }
 
-void FaultWorld::knock() {
+void FaultWorld::wake_aggregators() {
   std::array<std::byte, wire::TrioMlHeader::kBytes> bytes;
   for (uint32_t job = 0; job < plan_.jobs.size(); job++) {
     wire::TrioMlFields nothing;

@@ -120,11 +120,11 @@ class FaultWorld final : public FaultWire::Watcher, private EventTarget {
   void set_delay(const Incident& where, Duration held_max);
   void send_garbage(Prng& draws);
   /// Removes all link faults.
-  void calm();
+  void clear_link_faults();
 
   /// Sends each aggregator a message without effect from a stranger, so that cores check their
   /// sessions.
-  void knock();
+  void wake_aggregators();
 
   // --- Observations ---
 

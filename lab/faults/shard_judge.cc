@@ -76,7 +76,7 @@ void ShardJudge::check_told(uint32_t aggregator, const std::vector<Waiting>& wai
   }
 }
 
-bool ShardJudge::names_a_crashed_one(const ShardedRank& rank) const {
+bool ShardJudge::names_crashed_aggregator(const ShardedRank& rank) const {
   const std::vector<host::Aggregator>& list = rank.aggregators();
   for (size_t i = 0; i < list.size(); i++) {
     const bool named = rank.status_text().find(list[i].name) != std::string::npos;
@@ -105,7 +105,7 @@ void ShardJudge::on_end(uint32_t job, uint32_t rank, const std::string& label) {
   if (process.failure()->lost_aggregator == 0) unnamed_ends_[job]++;
   // A rank that is too far behind ends without a fault, with mitigation.
   if (!only_crashes_ || process.status() == Status::kDesynchronised) return;
-  if (names_a_crashed_one(process)) return;
+  if (names_crashed_aggregator(process)) return;
   journal_.breach(Breach::kWrong,
                   fmt::format("{} does not name the aggregator that died: {}: {}", label,
                               to_string(process.status()), process.status_text()));

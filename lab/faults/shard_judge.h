@@ -44,7 +44,7 @@ class ShardJudge {
 
   [[nodiscard]] std::vector<Waiting> waiting_for(uint32_t aggregator);
   void check_told(uint32_t aggregator, const std::vector<Waiting>& waiting);
-  [[nodiscard]] bool names_a_crashed_one(const ShardedRank& rank) const;
+  [[nodiscard]] bool names_crashed_aggregator(const ShardedRank& rank) const;
 
   const FaultPlan& plan_;
   FaultWorld& world_;

@@ -25,7 +25,7 @@ ShardedRank::ShardedRank(const host::CommunicatorConfig& config, uint64_t nonce,
 
 size_t ShardedRank::channel_to(const Endpoint& aggregator) const {
   size_t channel = 0;
-  while (channel < channels_.size() && !channels_[channel]->hears(aggregator)) channel++;
+  while (channel < channels_.size() && !channels_[channel]->accepts_from(aggregator)) channel++;
   return channel;
 }
 
@@ -133,7 +133,9 @@ void ShardedRank::submit(Transfer& transfer, Instant now) {
 
 // --- Packets and time ---
 
-bool ShardedRank::hears(const Endpoint& from) const { return channel_to(from) < channels_.size(); }
+bool ShardedRank::accepts_from(const Endpoint& from) const {
+  return channel_to(from) < channels_.size();
+}
 
 std::optional<Duration> ShardedRank::on_packet(const Incoming& packet, Instant now) {
   const auto took = channels_[channel_to(packet.from)]->on_packet(packet, now);

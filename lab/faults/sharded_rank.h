@@ -49,7 +49,7 @@ class ShardedRank final : public host::TensorProtocol {
   void leave(Instant now) override;
   void fail(host::Status status, std::string text, uint32_t lost_aggregator) override;
 
-  [[nodiscard]] bool hears(const Endpoint& from) const override;
+  [[nodiscard]] bool accepts_from(const Endpoint& from) const override;
   std::optional<Duration> on_packet(const host::Incoming& packet, Instant now) override;
   void on_refused_by(const Endpoint& peer, Instant now) override;
   void on_time(Instant now) override;

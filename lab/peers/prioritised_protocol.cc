@@ -20,8 +20,8 @@ void PrioritisedProtocol::submit(host::Transfer& transfer, Instant now) {
   members()[std::min<size_t>(transfer.priority, last)]->submit(transfer, now);
 }
 
-bool PrioritisedProtocol::hears(const Endpoint& from) const {
-  return members().front()->hears(from);
+bool PrioritisedProtocol::accepts_from(const Endpoint& from) const {
+  return members().front()->accepts_from(from);
 }
 
 std::optional<Duration> PrioritisedProtocol::on_packet(const host::Incoming& packet, Instant now) {

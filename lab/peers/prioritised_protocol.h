@@ -31,7 +31,7 @@ class PrioritisedProtocol final : public ProtocolGroup {
 
   /// A tensor with a larger priority than the last stream's goes with it.
   void submit(host::Transfer& transfer, Instant now) override;
-  [[nodiscard]] bool hears(const Endpoint& from) const override;
+  [[nodiscard]] bool accepts_from(const Endpoint& from) const override;
   std::optional<Duration> on_packet(const host::Incoming& packet, Instant now) override;
   [[nodiscard]] host::Outgoing next_packet(std::span<std::byte> out, Instant now) override;
 

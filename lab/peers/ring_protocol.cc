@@ -160,7 +160,7 @@ void RingProtocol::return_floats(const Flight& flight) const {
 
 // --- In ---
 
-bool RingProtocol::hears(const Endpoint& from) const {
+bool RingProtocol::accepts_from(const Endpoint& from) const {
   return from == config_.left || from == config_.right;
 }
 

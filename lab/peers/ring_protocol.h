@@ -47,7 +47,7 @@ class RingProtocol final : public host::TensorProtocol {
   void leave(Instant now) override;
   void fail(host::Status status, std::string text, uint32_t lost_aggregator) override;
 
-  [[nodiscard]] bool hears(const Endpoint& from) const override;
+  [[nodiscard]] bool accepts_from(const Endpoint& from) const override;
   std::optional<Duration> on_packet(const host::Incoming& packet, Instant now) override;
   void on_time(Instant now) override;
   [[nodiscard]] host::Outgoing next_packet(std::span<std::byte> out, Instant now) override;

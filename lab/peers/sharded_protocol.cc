@@ -103,7 +103,7 @@ size_t ShardedProtocol::server_of(const Endpoint& from) const {
   return static_cast<size_t>(found - config_.servers.begin());
 }
 
-bool ShardedProtocol::hears(const Endpoint& from) const {
+bool ShardedProtocol::accepts_from(const Endpoint& from) const {
   return server_of(from) < members().size();
 }
 

@@ -46,7 +46,7 @@ class ShardedProtocol final : public ProtocolGroup {
   ShardedProtocol(const ShardedConfig& config, uint64_t nonce, Instant now);
 
   void submit(host::Transfer& transfer, Instant now) override;
-  [[nodiscard]] bool hears(const Endpoint& from) const override;
+  [[nodiscard]] bool accepts_from(const Endpoint& from) const override;
   std::optional<Duration> on_packet(const host::Incoming& packet, Instant now) override;
   [[nodiscard]] host::Outgoing next_packet(std::span<std::byte> out, Instant now) override;
 

@@ -44,7 +44,7 @@ Line line_of(EventKind kind) {
     case EventKind::kSilenceExcluded:
     case EventKind::kSilenceEnded:
       return {LogLevel::kWarn, "rank_silent"};
-    case EventKind::kHeardAgain:
+    case EventKind::kResumed:
       return {LogLevel::kInfo, "rank_heard"};
     case EventKind::kUpstreamJoined:
       return {LogLevel::kInfo, "upstream_joined"};

@@ -98,7 +98,7 @@ class Steps {
   }
 
   void receive(const std::vector<std::byte>& packet, const Endpoint& from) {
-    if (!protocol_.hears(from)) return;
+    if (!protocol_.accepts_from(from)) return;
     (void)protocol_.on_packet(
         {.from = from, .stored = packet, .size_bytes = static_cast<uint32_t>(packet.size())}, now_);
   }

@@ -394,8 +394,8 @@ TEST(SwitchmlProtocol, CountsForeignPacketsByReason) {
   EXPECT_EQ(worker.protocol.counters().invalid_packets, 9U);
   EXPECT_EQ(worker.protocol.counters().blocks, 0U);
   EXPECT_EQ(tensor, before);
-  EXPECT_TRUE(worker.protocol.hears(kSwitch));
-  EXPECT_FALSE(worker.protocol.hears(Endpoint::ipv4(0x0a0000fe, 1)));
+  EXPECT_TRUE(worker.protocol.accepts_from(kSwitch));
+  EXPECT_FALSE(worker.protocol.accepts_from(Endpoint::ipv4(0x0a0000fe, 1)));
   EXPECT_TRUE(worker.hear(doubled(good)).has_value());
 }
 

@@ -44,7 +44,7 @@ class Window : public ::testing::Test {
   }
   static void complete(BlockWindow& window, BlockName name) {
     window.retire(created(window, name));
-    window.thaw();
+    window.free_cooling();
   }
   memory::SharedMemory memory_ = made_memory();
 };
@@ -100,7 +100,7 @@ TEST_F(Window, AbandonedBlockIsReplacedThoughAllBuffersAreInUse) {
     if (phase == BlockPhase::kSentUp) {
       // Its message may be on its way out, so the block waits for another buffer.
       EXPECT_EQ(inserted.status, Insert::kNoBuffer);
-      window.thaw();
+      window.free_cooling();
       inserted = window.insert(plain(0, 2), BlockTerms{}, false);
     }
     EXPECT_EQ(inserted.status, Insert::kCreated);
@@ -151,7 +151,7 @@ TEST_F(Window, EvictedBufferIsFreeOnlyAfterThaw) {
   window.retire(created(window, plain(1, 0)));  // Evicts block 0's result.
   EXPECT_TRUE(window.has_cooling());
   EXPECT_EQ(window.insert(plain(2, 0), BlockTerms{}, false).status, Insert::kNoBuffer);
-  window.thaw();
+  window.free_cooling();
   EXPECT_FALSE(window.has_cooling());
   EXPECT_EQ(window.insert(plain(2, 0), BlockTerms{}, false).status, Insert::kCreated);
 }
@@ -176,7 +176,7 @@ TEST_F(Window, ClearedLanesAreZero) {
   BlockRecord& first = *window.insert(plain(0, 0), terms, true).block;
   std::fill_n(window.lanes(first.aggr_buffer), 4, 77);
   window.abandon(first);
-  window.thaw();
+  window.free_cooling();
   BlockRecord& second = *window.insert(plain(0, 0), terms, true).block;
   EXPECT_EQ(second.aggr_buffer, 0U);  // Last in, first out: the same buffer.
   for (uint32_t i = 0; i < 4; i++) EXPECT_EQ(window.lanes(second.aggr_buffer)[i], 0);
@@ -288,7 +288,7 @@ class Model {
     place_of(name).active.reset();
     free_++;
   }
-  void thaw() { free_ += std::exchange(cooling_, 0U); }
+  void free_cooling() { free_ += std::exchange(cooling_, 0U); }
 
   [[nodiscard]] std::vector<TrueName> active() const {
     std::vector<TrueName> names;
@@ -354,8 +354,8 @@ class WindowWalk : public ::testing::TestWithParam<WalkCase> {
     check_stamp(found, name);
     switch (prng.below(8)) {
       case 0:
-        window_.thaw();
-        model_.thaw();
+        window_.free_cooling();
+        model_.free_cooling();
         break;
       case 1:
         end_one(prng, /*with_result=*/false);

@@ -181,11 +181,11 @@ TEST_P(Control, ProbeGetsANoticeIfAPeerHasLeft) {
 TEST_P(Control, WithdrawnJoinIsNotCounted) {
   bed_ = std::make_unique<Bed>(kJob, GetParam());
   static_cast<void>(deliver_join(*bed_, join_message(0, 100, 2), worker(0)));
-  Message good_bye;
-  good_bye.header = {.job_id = 1, .extended = true, .src_id = 0};
-  good_bye.extension = {.type = MessageType::kLeave, .key = 100};
-  bed_->deliver(encoded(good_bye), worker(0));
-  bed_->deliver(encoded(good_bye), worker(0));  // Sent twice.
+  Message leave_message;
+  leave_message.header = {.job_id = 1, .extended = true, .src_id = 0};
+  leave_message.extension = {.type = MessageType::kLeave, .key = 100};
+  bed_->deliver(encoded(leave_message), worker(0));
+  bed_->deliver(encoded(leave_message), worker(0));  // Sent twice.
   static_cast<void>(deliver_join(*bed_, join_message(1, 101, 2), worker(1)));
   EXPECT_EQ(bed_->counts(),
             (Counts{{"cookie_sent", 2}, {"join", 2}, {"leave", 1}, {"wrong_session", 1}}));
@@ -193,9 +193,9 @@ TEST_P(Control, WithdrawnJoinIsNotCounted) {
 
 TEST_P(Control, LeaveWithTheNonceEndsTheMembership) {
   start();
-  Message good_bye = members_[1].message(MessageType::kLeave, 0);
-  good_bye.extension.key = 1001;  // Its nonce.
-  bed_->deliver(encoded(good_bye), worker(1));
+  Message leave_message = members_[1].message(MessageType::kLeave, 0);
+  leave_message.extension.key = 1001;  // Its nonce.
+  bed_->deliver(encoded(leave_message), worker(1));
   contribute(0, 0, {5});
   EXPECT_EQ(probe(0, 0).message.body.reason, Reason::kPeerLeft);
 }

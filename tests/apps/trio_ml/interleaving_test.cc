@@ -248,7 +248,7 @@ class World {
       join.extension.type = MessageType::kJoin;
       join.extension.key = 100 + source;
       join.body.sources = static_cast<uint16_t>(scenario_.sources);
-      join.body.key = session_.cookies().bake({.address = endpoint(source),
+      join.body.key = session_.cookies().make({.address = endpoint(source),
                                                .nonce = join.extension.key,
                                                .job_id = config_.id,
                                                .source = join.header.src_id},

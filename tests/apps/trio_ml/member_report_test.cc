@@ -13,9 +13,9 @@ Instant at_ms(int64_t ms) { return Instant(milliseconds(ms)); }
 
 TEST(MemberReport, RatesAreOfTheLastTwoReports) {
   MemberReport report;
-  EXPECT_FALSE(report.has_come());
+  EXPECT_FALSE(report.has_arrived());
   report.take({.retransmitted = 4, .bytes = 1000}, at_ms(1000));
-  EXPECT_TRUE(report.has_come());
+  EXPECT_TRUE(report.has_arrived());
   EXPECT_EQ(report.bytes_per_s, 0);
   report.take({.retransmitted = 5, .bytes = 3000}, at_ms(1500));
   EXPECT_DOUBLE_EQ(report.bytes_per_s, 4000);
@@ -56,7 +56,7 @@ TEST(MemberReport, AnAggregatorKeepsTheLastReportOfEachMember) {
   bed.deliver(report_bytes(members[1], 12), worker(1));
   EXPECT_EQ(bed.counted(Outcome::kReport), 1U);
   ASSERT_EQ(bed.job().reports.size(), 2U);
-  EXPECT_FALSE(bed.job().reports[0].has_come());
+  EXPECT_FALSE(bed.job().reports[0].has_arrived());
   EXPECT_EQ(bed.job().reports[1].totals.blocks, 12U);
   // It stays when the session has ended, and goes with the next one.
   for (uint32_t source = 0; source < 2; source++) {
@@ -65,7 +65,7 @@ TEST(MemberReport, AnAggregatorKeepsTheLastReportOfEachMember) {
   EXPECT_EQ(bed.session().number(), 0U);
   EXPECT_EQ(bed.job().reports[1].totals.blocks, 12U);
   static_cast<void>(join_all(bed, /*nonce_base=*/2000));
-  EXPECT_FALSE(bed.job().reports[1].has_come());
+  EXPECT_FALSE(bed.job().reports[1].has_arrived());
 }
 
 TEST(MemberReport, OnlyAMemberMayReport) {
@@ -75,7 +75,7 @@ TEST(MemberReport, OnlyAMemberMayReport) {
   bed.deliver(report_bytes(members[1], 12), worker(1));
   EXPECT_EQ(bed.counted(Outcome::kWrongKey), 1U);
   EXPECT_EQ(bed.counted(Outcome::kReport), 0U);
-  EXPECT_FALSE(bed.job().reports[1].has_come());
+  EXPECT_FALSE(bed.job().reports[1].has_arrived());
 }
 
 TEST(MemberReport, AJobThatAsksForNoneRefusesThem) {

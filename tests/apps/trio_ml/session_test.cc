@@ -321,9 +321,9 @@ TEST_F(SessionTest, HeardAtIsTheTimeOfTheLastMessage) {
   start();
   const Instant started_at = now_;
   EXPECT_EQ(session_.heard_at(1), started_at);
-  pass(kHeardEvery);
+  pass(kHeardPeriod);
   session_.heard(1, now_);
-  EXPECT_EQ(session_.heard_at(1), started_at);  // At most kHeardEvery too early.
+  EXPECT_EQ(session_.heard_at(1), started_at);  // At most kHeardPeriod too early.
   pass(nanoseconds(1));
   session_.heard(1, now_);
   EXPECT_EQ(session_.heard_at(1), now_);

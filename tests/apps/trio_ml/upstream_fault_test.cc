@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "apps/trio_ml/farewell.h"
+#include "apps/trio_ml/membership_end.h"
 #include "tests/apps/trio_ml/tree_bed.h"
 
 namespace tributary::trio_ml {
@@ -149,7 +149,7 @@ TEST(UpstreamFault, AStoppedUpperAggregatorIsNamed) {
   const auto members = join_tree(tree);
   static_cast<void>(tree.take(0));
   tree.upper().core().run_command(tree.upper().now(), [&](App&, engine::LiveMachine& m) {
-    say_good_bye(m, tree.upper().shard(), tree.upper().job(), Reason::kServerStopped);
+    end_memberships(m, tree.upper().shard(), tree.upper().job(), Reason::kServerStopped);
   });
   pass_alive(tree, members, milliseconds(100));
   const Message notice = last_of(tree, 0, MessageType::kNotice);

@@ -15,14 +15,14 @@ TEST(Machine, ProcessorIsTheModelName) {
 }
 
 TEST(Machine, ReportsCoresAndKernelOfThisMachine) {
-  const Machine machine = look_at_machine();
+  const Machine machine = observe_machine();
   EXPECT_GE(machine.cores, 1U);
   EXPECT_FALSE(machine.kernel.empty());
 }
 
 TEST(Machine, MeasuresAHandOffBetweenTwoCoresOnly) {
   const double handoff_ns = measure_handoff();
-  EXPECT_EQ(handoff_ns > 0, look_at_machine().cores > 1);
+  EXPECT_EQ(handoff_ns > 0, observe_machine().cores > 1);
 }
 
 TEST(Machine, ReadsCpuTimeOfExistingProcessesOnly) {

@@ -93,7 +93,7 @@ TEST(FrameLink, DoesNotAskForAddressesOfTheOtherFamily) {
 TEST(FrameLink, UnansweredQuestionIsRepeatedThenDropped) {
   Host host(config_of(kOurs, kOurMac));
   EXPECT_FALSE(host.link.route(kTheirs, kStart).has_value());
-  for (uint32_t i = 0; i < kQuestionsEach; i++) {
+  for (uint32_t i = 0; i < kQuestionsPerAddress; i++) {
     const Instant due = kStart + kQuestionEvery * i;
     EXPECT_EQ(host.link.next_due(), due);
     EXPECT_TRUE(host.own(due - nanoseconds(1)).empty());
@@ -102,7 +102,7 @@ TEST(FrameLink, UnansweredQuestionIsRepeatedThenDropped) {
     EXPECT_EQ(host.link.unanswered(), 0U);
   }
   // The link accepts an answer to the last question until this time.
-  const Instant end = kStart + kQuestionEvery * kQuestionsEach;
+  const Instant end = kStart + kQuestionEvery * kQuestionsPerAddress;
   EXPECT_EQ(host.link.next_due(), end);
   EXPECT_TRUE(host.own(end).empty());
   EXPECT_EQ(host.link.unanswered(), 1U);
@@ -167,7 +167,7 @@ TEST(FrameLink, NeighbourWithoutAnAnswerIsForgottenAndCounted) {
   hear(host, kTheirs, kOurs);
   Instant now = kStart + kReachableFor;
   EXPECT_TRUE(host.link.route(kTheirs, now).has_value());
-  for (uint32_t i = 0; i < kQuestionsEach; i++, now = now + kQuestionEvery) {
+  for (uint32_t i = 0; i < kQuestionsPerAddress; i++, now = now + kQuestionEvery) {
     uint32_t device = 9;
     EXPECT_FALSE(host.own(now, &device).empty());
     EXPECT_EQ(device, 0U);  // The device of the neighbour, and no other.

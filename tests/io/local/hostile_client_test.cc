@@ -10,7 +10,7 @@
 
 #include <cstring>
 
-#include "io/local/aside.h"
+#include "io/local/background_close.h"
 #include "io/local/local_socket.h"
 #include "io/local/server_lane.h"
 #include "tests/io/local/local_bed.h"
@@ -194,19 +194,19 @@ TEST(HostileClientTest, DescriptorThatBlocksItsCloserStallsNobody) {
 
 TEST(HostileClientTest, SocketsThatBlockTheirCloserAreBounded) {
   const LocalBed bed;
-  await([] { return aside_count() == 0; });  // Those of other tests are closed.
+  await([] { return background_close_count() == 0; });  // Those of other tests are closed.
   std::vector<std::unique_ptr<Lingerer>> lingerers;
   await([&] {  // Some of them block their sender instead of the server.
-    if (aside_count() < kAsideMax) {
+    if (background_close_count() < kBackgroundClosesMax) {
       lingerers.push_back(std::make_unique<Lingerer>());
       lingerers.back()->send_to(bed);
       await([&] { return bed.server->stats().connections_broken == lingerers.size(); });
     }
     return Client(bed.address()).error == "too many Unix sockets of strangers are being closed";
   });
-  EXPECT_LE(aside_count(), kAsideMax);
+  EXPECT_LE(background_close_count(), kBackgroundClosesMax);
   lingerers.clear();
-  await([&] { return aside_count() == 0; });
+  await([&] { return background_close_count() == 0; });
   await([&] {
     bed.update();
     return Client(bed.address()).error.empty();

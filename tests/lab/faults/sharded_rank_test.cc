@@ -92,8 +92,8 @@ TEST(ShardedRank, JoinsEveryAggregatorWithItsList) {
   for (const uint32_t i : {0U, 1U}) {
     EXPECT_EQ(bed.sent[i][0].body.list_digest, host::list_digest(Bed::config().aggregators));
   }
-  EXPECT_TRUE(bed.rank.hears(server(1)));
-  EXPECT_FALSE(bed.rank.hears(server(2)));
+  EXPECT_TRUE(bed.rank.accepts_from(server(1)));
+  EXPECT_FALSE(bed.rank.accepts_from(server(2)));
   bed.joins = {{0, bed.sent[0][0]}, {1, bed.sent[1][0]}};
   bed.welcome(0);
   EXPECT_EQ(bed.rank.phase(), Phase::kJoining);

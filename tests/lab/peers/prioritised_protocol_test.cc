@@ -37,7 +37,7 @@ class FakeStream final : public host::TensorProtocol {
     status_ = status;
     text_ = std::move(text);
   }
-  [[nodiscard]] bool hears(const Endpoint& from) const override { return from.port == 1; }
+  [[nodiscard]] bool accepts_from(const Endpoint& from) const override { return from.port == 1; }
   std::optional<Duration> on_packet(const host::Incoming&, Instant) override {
     taken++;
     return std::nullopt;

@@ -120,7 +120,7 @@ class RingBed {
     const Endpoint from = address_of(packet.from);
     for (uint32_t i = 0; i < ring_.size(); i++) {
       if (address_of(i) != packet.to) continue;
-      EXPECT_TRUE(ring_[i]->hears(from));
+      EXPECT_TRUE(ring_[i]->accepts_from(from));
       (void)ring_[i]->on_packet(
           {.from = from, .stored = packet.stored, .size_bytes = packet.size_bytes}, now_);
     }

@@ -53,8 +53,8 @@ TEST(ShardedProtocol, ServersShareTheWindowByWeight) {
 TEST(ShardedProtocol, JoinsEveryServer) {
   ShardedProtocol protocol(two_servers(), 5, Instant());
   EXPECT_EQ(protocol.phase(), ShardedProtocol::Phase::kJoining);
-  EXPECT_TRUE(protocol.hears(server(1)));
-  EXPECT_FALSE(protocol.hears(server(2)));
+  EXPECT_TRUE(protocol.accepts_from(server(1)));
+  EXPECT_FALSE(protocol.accepts_from(server(2)));
   EXPECT_EQ(protocol.window(), 2U);  // One each, until the servers have sent their limits.
   protocol.on_time(Instant());
   EXPECT_EQ(send_all(protocol), (std::vector<Endpoint>{server(0), server(1)}));  // Joins.

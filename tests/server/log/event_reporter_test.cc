@@ -123,7 +123,7 @@ TEST_F(EventReporterTest, SilenceNamesItsOutcome) {
   trio_ml::include(event.ranks, 1);
   event.address = Endpoint::ipv4(0x0a000002, 4000);
   for (const EventKind kind : {EventKind::kSilenceWaited, EventKind::kSilenceExcluded,
-                               EventKind::kSilenceEnded, EventKind::kHeardAgain}) {
+                               EventKind::kSilenceEnded, EventKind::kResumed}) {
     event.kind = kind;
     reporter_.report(event);
   }

@@ -6,7 +6,8 @@
 ///          one whose closing blocks for hours: a TCP connection with unsent bytes and SO_LINGER.
 /// Threads: Any. The threads end by themselves, at the latest with the process.
 /// Errors:  None. Without a new thread, the socket is closed by the caller.
-/// Memory:  A thread for each socket; at most kAsideMax if callers ask aside_count().
+/// Memory:  A thread for each socket; at most kBackgroundClosesMax if callers ask
+///          background_close_count().
 /// Tests:   tests/io/local/hostile_client_test.cc
 #pragma once
 
@@ -16,13 +17,14 @@
 
 namespace tributary::io {
 
-/// Most sockets of a process that close aside. Assumed.
-inline constexpr uint32_t kAsideMax = 16;
+/// Most sockets of a process that close in the background. Assumed.
+inline constexpr uint32_t kBackgroundClosesMax = 16;
 
-/// Returns the number of sockets that are being closed. At kAsideMax, accept no further strangers.
-[[nodiscard]] uint32_t aside_count();
+/// Returns the number of sockets that are being closed. At kBackgroundClosesMax, accept no further
+/// strangers.
+[[nodiscard]] uint32_t background_close_count();
 
 /// Closes the socket without waiting for it.
-void close_aside(FileDescriptor socket);
+void close_in_background(FileDescriptor socket);
 
 }  // namespace tributary::io

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "io/local/aside.h"
+#include "io/local/background_close.h"
 
 #include <atomic>
 #include <system_error>
@@ -14,9 +14,9 @@ std::atomic<uint32_t> closing{0};
 
 }  // namespace
 
-uint32_t aside_count() { return closing.load(std::memory_order_relaxed); }
+uint32_t background_close_count() { return closing.load(std::memory_order_relaxed); }
 
-void close_aside(FileDescriptor socket) {
+void close_in_background(FileDescriptor socket) {
   closing.fetch_add(1, std::memory_order_relaxed);
   const auto close_and_count = [](FileDescriptor owned) {
     { const FileDescriptor last(std::move(owned)); }

@@ -4,7 +4,7 @@
 /// removes a job or a source.
 ///
 /// Threads: As the shard. The core calls these between two bursts, never for a packet.
-/// Tests:   tests/apps/trio_ml/control_test.cc, farewell_test.cc
+/// Tests:   tests/apps/trio_ml/control_test.cc, membership_end_test.cc
 #pragma once
 
 #include "apps/trio_ml/control.h"
@@ -18,7 +18,7 @@ namespace tributary::trio_ml {
 /// only.
 /// @param reason kServerStopped or kJobRemoved.
 template <microcode::Machine M>
-void say_good_bye(M& m, Shard& shard, Job& job, Reason reason) {
+void end_memberships(M& m, Shard& shard, Job& job, Reason reason) {
   job.adopt(job.session.number());
   Message message = control_message(job, {}, MessageType::kNotice);
   message.body.reason = reason;
@@ -76,8 +76,8 @@ Eviction evict_source(M& m, Shard& shard, Job& job, uint32_t source) {
   send_control(m, job, message, job.session.address_of(source));
   count(m, shard, Outcome::kNoticeSent);
   if (was_member) {
-    const Message good_bye = upstream_message(job, MessageType::kLeave);
-    if (job.session.leave(source)) end_upstream(m, shard, job, good_bye, Reason::kEvicted);
+    const Message leave_message = upstream_message(job, MessageType::kLeave);
+    if (job.session.leave(source)) end_upstream(m, shard, job, leave_message, Reason::kEvicted);
   }
   return eviction;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Method: the commands of an operator on one core in virtual time: what the sources are told, and
 //         what the core does with their later packets. Then a job's memory after its end.
-#include "apps/trio_ml/farewell.h"
+#include "apps/trio_ml/membership_end.h"
 
 #include <gtest/gtest.h>
 

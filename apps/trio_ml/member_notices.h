@@ -15,10 +15,10 @@ namespace tributary::trio_ml {
 /// Passes a lower aggregator's notice of silent ranks to all sources. Ranks that are not below it are
 /// left out.
 template <microcode::Machine M>
-void pass_notice_on(M& m, Shard& shard, Job& job, const Message& message) {
+void forward_notice(M& m, Shard& shard, Job& job, const Message& message) {
   const uint32_t source = message.header.src_id;
   if (!job.config.sources_are_aggregators || message.body.reason != wire::Reason::kPeerSilent ||
-      job.config.on_silence() != Silence::kEnd || !job.may_answer(source, m.now())) {
+      job.config.on_silence() != Silence::kEnd || !job.take_reply_token(source, m.now())) {
     return refuse(m, shard, Outcome::kNotExpectedHere);
   }
   Message notice = control_message(job, message, MessageType::kNotice);
