@@ -7,7 +7,7 @@
 ///          from the same sources with TRIBUTARY_MUTANTS defined; there the macro is true for the
 ///          one chosen bug.
 /// Rules:   Each is a real bug: some run gives a wrong sum, a wrong reply, an endless wait or a
-///          leak. A check with a second check behind it is no mutant by itself.
+///          leak. A check with a second check behind it is not a mutant by itself.
 /// Threads: Set `chosen_mutant` before the runs begin.
 /// Tests:   tests/lab/faults/CMakeLists.txt (catches_*); `tributary lab faults --mutants`
 #pragma once

@@ -53,7 +53,7 @@ struct ServeFlags {
   server::RecordConfig record;
   server::ApplianceConfig appliance;
   std::vector<KeyValues> jobs;
-  PlanFlags plan;       ///< Without workers: this server is no directory.
+  PlanFlags plan;       ///< Without workers: this server is not a directory.
   std::string program;  ///< Empty: an aggregator.
   std::string listen;   ///< Empty: the protocol's default.
   std::vector<std::string> ports;

@@ -3,7 +3,7 @@
 /// The flight recorder's flags of `tributary serve`.
 ///
 /// Threads: One, at the start.
-/// Errors:  A number of events that is no power of two is refused.
+/// Errors:  A number of events that is not a power of two is refused.
 /// Tests:   tests/system/record_test.cc
 #pragma once
 

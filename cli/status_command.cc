@@ -195,7 +195,7 @@ std::string who_text(const json& rows) {
 
 void add_status_command(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand(
-      "status", "Show what a running server of this machine does: jobs, rates, drops, cores");
+      "status", "Show jobs, rates, drops and cores of a running server of this machine");
   const auto flags = std::make_shared<AskFlags>();
   add_server_name(*command, flags->server);
   add_json_output(*command, flags->server);

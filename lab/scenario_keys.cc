@@ -38,7 +38,8 @@ Result<std::vector<uint64_t>> parse_sizes(const std::string& text) {
     uint64_t size = 0;
     const auto [end, error] = std::from_chars(item.data(), item.data() + item.size(), size);
     if (error != std::errc() || end != item.data() + item.size() || size == 0) {
-      return failure("is no list of sizes; allowed: bytes, 1 or more each, with commas between");
+      return failure(
+          "is not a list of sizes; allowed: sizes of at least 1 byte, separated by commas");
     }
     sizes.push_back(size);
   }
@@ -58,7 +59,7 @@ Result<std::vector<uint32_t>> parse_numbers(const std::string& text) {
     const auto [end, error] = std::from_chars(item.data(), item.data() + item.size(), number);
     if (error != std::errc() || end != item.data() + item.size() || number > kMax) {
       return failure(
-          fmt::format("is no list of numbers; allowed: 0 to {}, with commas between", kMax));
+          fmt::format("is not a list of numbers; allowed: 0 to {}, separated by commas", kMax));
     }
     numbers.insert(number);
   }
@@ -101,7 +102,7 @@ Result<std::vector<ParameterOverride>> parse_overrides(const std::string& text) 
     ParameterOverride entry{.name = item.substr(0, equals), .value = 0.0};
     const auto [end, error] = std::from_chars(number, item.data() + item.size(), entry.value);
     if (error != std::errc() || end != item.data() + item.size() || equals == 0) {
-      return failure("is no list of parameters; allowed: name=number, with commas between");
+      return failure("is not a list of parameters; allowed: name=number, separated by commas");
     }
     overrides.push_back(std::move(entry));
   }
@@ -128,20 +129,20 @@ using Keys = std::vector<ScenarioKey>;
 
 void add_cluster_keys(Keys& keys) {
   keys.push_back(ordered_key(
-      "backend", "who aggregates; see `tributary lab list`", names_of(backends()),
+      "backend", "the system that aggregates; see `tributary lab list`", names_of(backends()),
       [](auto& s) -> auto& { return s.backend; }));
   keys.push_back(ordered_key(
-      "topology", "how workers and aggregators are joined",
+      "topology", "the network between workers and aggregators",
       {"star", "chassis", "two-level", "leaf-spine", "file"},
       [](auto& s) -> auto& { return s.topology; }));
   keys.push_back(text_key(
       "topology_file", "topology=file: nodes and cables (docs/experiments.md)",
       [](auto& s) -> auto& { return s.topology_file; }));
   keys.push_back(uint_key(
-      "leaves", 1, 256, "PFEs or racks with workers, evenly filled",
+      "leaves", 1, 256, "PFEs or racks; workers are spread evenly over them",
       [](auto& s) -> auto& { return s.leaves; }));
   keys.push_back(uint_key(
-      "spines", 1, 64, "leaf-spine: switches in the middle",
+      "spines", 1, 64, "leaf-spine: number of spine switches",
       [](auto& s) -> auto& { return s.spines; }));
   keys.push_back(uint_key(
       "workers", 1, kWorkersMax, "workers; more than 256 need a tree or a ring",
@@ -150,55 +151,55 @@ void add_cluster_keys(Keys& keys) {
       "iterations", 1, 1'000'000, "iterations of each worker",
       [](auto& s) -> auto& { return s.iterations; }));
   keys.push_back(uint_key(
-      "seed", 0, INT64_MAX, "of everything that is random",
-      [](auto& s) -> auto& { return s.seed; }));
+      "seed", 0, INT64_MAX, "seed of all random draws", [](auto& s) -> auto& { return s.seed; }));
   keys.push_back(uint_key(
-      "gradients", 1, 4095, "in a packet; the format counts to 4095",
+      "gradients", 1, 4095, "gradients in a packet; the header allows 4095",
       [](auto& s) -> auto& { return s.gradients; }));
   keys.push_back(uint_key(
-      "window", 1, 65'536, "packets in flight of a worker, a power of two",
+      "window", 1, 65'536, "packets in flight per worker, a power of two",
       [](auto& s) -> auto& { return s.window; }));
   keys.push_back(uint_key(
-      "train", 1, 4'096, "packets that one simulated packet stands for",
+      "train", 1, 4'096, "real packets per simulated packet",
       [](auto& s) -> auto& { return s.train; }));
   keys.push_back(ordered_key(
-      "payload", "real: gradients exist and every sum is checked", {"elided", "real"},
+      "payload", "real: computes gradients and checks every sum", {"elided", "real"},
       [](auto& s) -> auto& { return s.payload; }));
   keys.push_back(time_key(
-      "limit_s", "virtual time that ends a run; 0: from the scenario",
+      "limit_s", "longest virtual time of a run; 0: from the scenario",
       [](auto& s) -> auto& { return s.limit; }));
   keys.push_back(list_key(
-      "capture", "pcap files of links: link=file, with commas between",
+      "capture", "pcap files of links: link=file, separated by commas",
       [](auto& s) -> auto& { return s.captures; }, show_captures, parse_captures));
 }
 
 void add_model_keys(Keys& keys) {
   keys.push_back(ordered_key(
-      "model.name", "what is trained; see `tributary lab list`", names_of(models()),
+      "model.name", "the trained model; see `tributary lab list`", names_of(models()),
       [](auto& s) -> auto& { return s.model.kind; }));
   keys.push_back(list_key(
-      "model.bucket_bytes", "custom: bytes of each bucket as it gets ready",
+      "model.bucket_bytes", "custom: bytes of each bucket, in the order of the backward pass",
       [](auto& s) -> auto& { return s.model.bucket_bytes; }, show_sizes, parse_sizes));
   keys.push_back(time_key(
-      "model.forward_ms", "forward computation; 0: the model's own",
+      "model.forward_ms", "time of the forward pass; 0: the model's",
       [](auto& s) -> auto& { return s.model.forward; }));
   keys.push_back(time_key(
-      "model.backward_ms", "backward computation; 0: the model's own",
+      "model.backward_ms", "time of the backward pass; 0: the model's",
       [](auto& s) -> auto& { return s.model.backward; }));
   keys.push_back(flag_key(
-      "model.overlap_forward", "compute layers whose sum has come, not after all",
+      "model.overlap_forward", "start each layer when its sum has arrived",
       [](auto& s) -> auto& { return s.model.overlap_forward; }));
   keys.push_back(flag_key(
-      "model.overlap_backward", "send buckets during the backward pass, not after it",
+      "model.overlap_backward", "send buckets during the backward pass",
       [](auto& s) -> auto& { return s.model.overlap_backward; }));
   keys.push_back(time_key(
-      "model.input_ms", "input pipeline that no computation hides",
+      "model.input_ms", "time of the input pipeline outside computation",
       [](auto& s) -> auto& { return s.model.input; }));
   keys.push_back(number_key(
-      "model.staging_gbps", 0, 100'000, "copies between GPU and host, each way; 0: none",
+      "model.staging_gbps", 0, 100'000,
+      "rate of copies between GPU and host, each way; 0: no copies",
       [](auto& s) -> auto& { return s.model.staging_gbps; }));
   keys.push_back(uint_key(
-      "model.local_steps", 1, 1000, "iterations alone before each exchange (local SGD)",
+      "model.local_steps", 1, 1000, "local iterations before each exchange (local SGD)",
       [](auto& s) -> auto& { return s.model.local_steps; }));
 }
 
@@ -214,7 +215,7 @@ void add_link_keys(Keys& keys, std::array<std::string_view, 11> names, F setting
       "propagation delay", [settings](auto& s) -> auto& { return settings(s).propagation; }));
   keys.push_back(uint_key(
       names[2], 1, INT64_MAX,
-      "output queue; what does not fit is lost", [settings](auto& s) -> auto& {
+      "size of the output queue, which drops when full", [settings](auto& s) -> auto& {
         return settings(s).queue_bytes_max;
       }));
   keys.push_back(depth_key(
@@ -222,31 +223,33 @@ void add_link_keys(Keys& keys, std::array<std::string_view, 11> names, F setting
         return settings(s).ecn_bytes;
       }));
   keys.push_back(probability_key(
-      names[4],
-      "a packet is lost", [settings](auto& s) -> auto& { return settings(s).faults.loss; }));
+      names[4], "probability of losing a packet", [settings](auto& s) -> auto& {
+        return settings(s).faults.loss;
+      }));
   keys.push_back(number_key(
       names[10], 1, 1e6,
-      "mean number of packets lost in a row; 1: each by itself", [settings](auto& s) -> auto& {
+      "mean length of a run of losses; 1: independent losses", [settings](auto& s) -> auto& {
         return settings(s).faults.loss_run;
       }));
   keys.push_back(probability_key(
-      names[5], "a bit flips, so the checksum drops the packet", [settings](auto& s) -> auto& {
+      names[5],
+      "probability of a bit error; the checksum drops the packet", [settings](auto& s) -> auto& {
         return settings(s).faults.corrupt;
       }));
   keys.push_back(probability_key(
-      names[6], "a packet comes twice", [settings](auto& s) -> auto& {
+      names[6], "probability of duplicating a packet", [settings](auto& s) -> auto& {
         return settings(s).faults.duplicate;
       }));
   keys.push_back(probability_key(
-      names[7], "a packet is held back past later ones", [settings](auto& s) -> auto& {
+      names[7], "probability of delaying a packet past later ones", [settings](auto& s) -> auto& {
         return settings(s).faults.reorder;
       }));
   keys.push_back(time_key(
-      names[8], "held back at most so long", [settings](auto& s) -> auto& {
+      names[8], "longest delay of a reordered packet", [settings](auto& s) -> auto& {
         return settings(s).faults.reorder_max;
       }));
   keys.push_back(time_key(
-      names[9], "added to the delay, uniform from 0", [settings](auto& s) -> auto& {
+      names[9], "largest extra delay; uniform from 0", [settings](auto& s) -> auto& {
         return settings(s).faults.jitter;
       }));
 }
@@ -265,13 +268,13 @@ void add_network_keys(Keys& keys) {
        "fabric.reorder_max_us", "fabric.jitter_us", "fabric.loss_run"},
       [](auto& s) -> auto& { return s.fabric; });
   keys.push_back(list_key(
-      "link.slow_workers", "whose cables are slow: ranks with commas between",
+      "link.slow_workers", "ranks whose cables are slow, separated by commas",
       [](auto& s) -> auto& { return s.slow_links.workers; }, show_numbers, parse_numbers));
   keys.push_back(gbps_key(
       "link.slow_rate_gbps", "rate of each direction of these cables",
       [](auto& s) -> auto& { return s.slow_links.rate_bits_per_s; }));
   keys.push_back(list_key(
-      "fabric.slow_racks", "leaves whose uplinks are slow: numbers with commas between",
+      "fabric.slow_racks", "leaves whose uplinks are slow, separated by commas",
       [](auto& s) -> auto& { return s.slow_uplinks.racks; }, show_numbers, parse_numbers));
   keys.push_back(gbps_key(
       "fabric.slow_rate_gbps", "rate of each direction of these uplinks",
@@ -280,13 +283,14 @@ void add_network_keys(Keys& keys) {
       "host.nic_gbps", "rate of a worker's network card",
       [](auto& s) -> auto& { return s.host.nic_bits_per_s; }));
   keys.push_back(time_key(
-      "host.packet_cost_ns", "what a packet costs the host, each direction",
+      "host.packet_cost_ns", "CPU time per packet on a host, each direction",
       [](auto& s) -> auto& { return s.host.packet_cost; }));
   keys.push_back(time_key(
-      "host.gradients_cost_ns", "what 1024 gradients in it cost beside",
+      "host.gradients_cost_ns", "further CPU time per 1024 gradients of a packet",
       [](auto& s) -> auto& { return s.host.gradients_cost; }));
   keys.push_back(uint_key(
-      "host.receive_buffer_bytes", 1, INT64_MAX, "what does not fit is lost",
+      "host.receive_buffer_bytes", 1, INT64_MAX,
+      "size of the receive buffer, which drops when full",
       [](auto& s) -> auto& { return s.host.receive_buffer_bytes; }));
   keys.push_back(flag_key(
       "host.retransmission", "repair losses by probes",
@@ -296,10 +300,11 @@ void add_network_keys(Keys& keys) {
       {std::begin(host::kCongestionControlNames), std::end(host::kCongestionControlNames)},
       [](auto& s) -> auto& { return s.host.congestion; }));
   keys.push_back(time_key(
-      "host.deadline_s", "longest wait for a peer",
+      "host.deadline_s", "longest wait for a peer before an error",
       [](auto& s) -> auto& { return s.host.deadline; }));
   keys.push_back(uint_key(
-      "host.priorities", 1, host::kPrioritiesMax, "of buckets: those needed first are sent first",
+      "host.priorities", 1, host::kPrioritiesMax,
+      "priorities of buckets; those needed first are sent first",
       [](auto& s) -> auto& { return s.host.priorities; }));
 }
 
@@ -311,56 +316,57 @@ void add_mitigation_keys(Keys& keys) {
       "mitigation.timer_threads", 1, 4096, "timer threads that share a scan",
       [](auto& s) -> auto& { return s.mitigation.timer_threads; }));
   keys.push_back(time_key(
-      "mitigation.permanent_after_ms", "a straggler then counts as gone",
+      "mitigation.permanent_after_ms", "silence after which a straggler counts as gone",
       [](auto& s) -> auto& { return s.mitigation.permanent_after; }));
   keys.push_back(uint_key(
       "mitigation.history", 1, 65'536, "results kept for each place",
       [](auto& s) -> auto& { return s.mitigation.history; }));
   keys.push_back(uint_key(
-      "mitigation.quorum", 0, 256, "waiting-switch: contributions that end a block; 0: all",
+      "mitigation.quorum", 0, 256, "waiting-switch: contributions that complete a block; 0: all",
       [](auto& s) -> auto& { return s.mitigation.quorum; }));
   keys.push_back(ordered_key(
-      "mitigation.catch_up", "a late worker leaves computation out, or not", {"skip", "compute"},
+      "mitigation.catch_up", "skip: a late worker leaves out computation", {"skip", "compute"},
       [](auto& s) -> auto& { return s.mitigation.catch_up; }));
   keys.push_back(ordered_key(
-      "mitigation.on_desynchronised", "a worker past the kept results", {"drop", "stop"},
-      [](auto& s) -> auto& { return s.mitigation.on_desynchronised; }));
+      "mitigation.on_desynchronised", "action on a worker that is behind the kept results",
+      {"drop", "stop"}, [](auto& s) -> auto& { return s.mitigation.on_desynchronised; }));
 }
 
 void add_straggler_keys(Keys& keys) {
   keys.push_back(list_key(
-      "straggler.pattern", "who is slow, one or several with + between; see `tributary lab list`",
+      "straggler.pattern", "straggler patterns, joined by +; see `tributary lab list`",
       [](auto& s) -> auto& { return s.straggler.pattern; }, show_patterns, parse_patterns));
   keys.back().names = names_of(straggler_patterns());
   keys.push_back(probability_key(
-      "straggler.probability", "slow-worker: a delay point delays",
+      "straggler.probability", "slow-worker: probability of a delay at each point",
       [](auto& s) -> auto& { return s.straggler.probability; }));
   keys.push_back(time_key(
-      "straggler.typical_iteration_ms", "unit of delays; 0: measured first",
+      "straggler.typical_iteration_ms",
+      "iteration time that delays are multiples of; 0: measure it",
       [](auto& s) -> auto& { return s.straggler.typical_iteration; }));
   keys.push_back(uint_key(
-      "straggler.worker", 0, kWorkersMax - 1, "patterns of certain workers: the only one",
+      "straggler.worker", 0, kWorkersMax - 1, "the worker of patterns with a single straggler",
       [](auto& s) -> auto& { return s.straggler.worker; }));
   keys.push_back(list_key(
-      "straggler.workers", "the only ones, of any pattern: ranks with commas between",
+      "straggler.workers", "limits any pattern to these ranks, separated by commas",
       [](auto& s) -> auto& { return s.straggler.workers; }, show_numbers, parse_numbers));
   keys.push_back(list_key(
-      "straggler.racks", "all workers of these leaves beside: numbers with commas between",
+      "straggler.racks", "adds all workers of these leaves, separated by commas",
       [](auto& s) -> auto& { return s.straggler.racks; }, show_numbers, parse_numbers));
   keys.push_back(number_key(
-      "straggler.factor", 1, 1000, "fail-slow: times as long",
+      "straggler.factor", 1, 1000, "fail-slow: factor of the computation time",
       [](auto& s) -> auto& { return s.straggler.factor; }));
   keys.push_back(number_key(
-      "straggler.p99_over_p50", 1, 1000, "heavy-tail: of computation time",
+      "straggler.p99_over_p50", 1, 1000, "heavy-tail: p99 over p50 of the computation time",
       [](auto& s) -> auto& { return s.straggler.p99_over_p50; }));
   keys.push_back(time_key(
-      "straggler.pause_at_ms", "pause: when the process stops",
+      "straggler.pause_at_ms", "pause: start of the pause",
       [](auto& s) -> auto& { return s.straggler.pause_at; }));
   keys.push_back(time_key(
-      "straggler.pause_for_ms", "pause: for how long",
+      "straggler.pause_for_ms", "pause: length of the pause",
       [](auto& s) -> auto& { return s.straggler.pause_for; }));
   keys.push_back(probability_key(
-      "straggler.background_share", "background-flow: part of the link's rate",
+      "straggler.background_share", "background-flow: share of the link's rate",
       [](auto& s) -> auto& { return s.straggler.background_share; }));
   keys.push_back(text_key(
       "straggler.trace", "trace: CSV file of delays (docs/experiments.md)",
@@ -369,27 +375,27 @@ void add_straggler_keys(Keys& keys) {
 
 void add_pfe_keys(Keys& keys) {
   keys.push_back(uint_key(
-      "pfe.generation", 1, 6, "of Trio's chipset",
+      "pfe.generation", 1, 6, "generation of Trio's chipset",
       [](auto& s) -> auto& { return s.pfe.generation; }));
   keys.push_back(enum_key(
-      "pfe.fidelity", "exact: each memory request is an event",
+      "pfe.fidelity", "exact: one event per memory request",
       {{"burst", engine::Fidelity::kBurst}, {"exact", engine::Fidelity::kExact}},
       [](auto& s) -> auto& { return s.pfe.fidelity; }));
   keys.push_back(list_key(
-      "pfe.override", "model parameters: name=number, with commas between",
+      "pfe.override", "model parameters: name=number, separated by commas",
       [](auto& s) -> auto& { return s.pfe.overrides; }, show_overrides, parse_overrides));
 }
 
 void add_switchml_keys(Keys& keys) {
   keys.push_back(ordered_key(
-      "switchml.preset", "SwitchML's workers as the paper or its code has them",
+      "switchml.preset", "SwitchML's workers as in the paper or in its code",
       {std::begin(host::kSwitchmlPresetNames), std::end(host::kSwitchmlPresetNames)},
       [](auto& s) -> auto& { return s.switchml.preset; }));
   keys.push_back(uint_key(
-      "switchml.pool", 0, 16'384, "slots, its window; 0: by the preset, see docs",
+      "switchml.pool", 0, 16'384, "slots, which are the window; 0: the preset's",
       [](auto& s) -> auto& { return s.switchml.pool; }));
   keys.push_back(time_key(
-      "switchml.timeout_ms", "of retransmission; 0: the preset's",
+      "switchml.timeout_ms", "retransmission timeout; 0: the preset's",
       [](auto& s) -> auto& { return s.switchml.timeout; }));
 }
 
@@ -398,7 +404,7 @@ void add_aggregators_keys(Keys& keys) {
       "aggregators.colocated", "sharded: an aggregator on each worker's machine",
       [](auto& s) -> auto& { return s.aggregators.colocated; }));
   keys.push_back(uint_key(
-      "aggregators.spare", 0, 256, "sharded: machines that only aggregate",
+      "aggregators.spare", 0, 256, "sharded: number of machines that only aggregate",
       [](auto& s) -> auto& { return s.aggregators.spare; }));
 }
 
@@ -407,8 +413,7 @@ void add_timeline_keys(Keys& keys) {
       "timeline.link", "count this link's packets over time; empty: none",
       [](auto& s) -> auto& { return s.timeline.link; }));
   keys.push_back(time_key(
-      "timeline.bin_ms", "what is counted together",
-      [](auto& s) -> auto& { return s.timeline.bin; }));
+      "timeline.bin_ms", "width of a bin", [](auto& s) -> auto& { return s.timeline.bin; }));
 }
 
 }  // namespace
@@ -418,7 +423,7 @@ Result<std::vector<Scenario::Capture>> parse_captures(const std::string& text) {
   for (const std::string& item : items_of(text)) {
     const size_t equals = item.find('=');
     if (equals == std::string::npos || equals == 0 || equals + 1 == item.size()) {
-      return failure("is no list of captures; allowed: link=file, with commas between");
+      return failure("is not a list of captures; allowed: link=file, separated by commas");
     }
     captures.push_back({.link = item.substr(0, equals), .path = item.substr(equals + 1)});
   }

@@ -53,7 +53,7 @@ Result<std::vector<uint32_t>> parse_ranges(const std::string& text, const std::s
   constexpr uint32_t kMost = kWorkersMax - 1;
   const auto refuse = [&](const std::string& item) {
     return failure(
-        fmt::format("{}{}='{}' is no list; allowed: numbers and ranges from 0 to {}, each "
+        fmt::format("{}{}='{}' is not a list; allowed: numbers and ranges from 0 to {}, each "
                     "number once, as in \"0-3,8\"",
                     prefix, key, item, kMost));
   };

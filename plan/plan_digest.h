@@ -3,7 +3,7 @@
 /// A number that ranks compare at the join: equal lists of aggregators and weights have equal
 /// digests, on every machine and compiler.
 ///
-/// Source:  FNV-1a with 64 bits, byte by byte. It finds mistakes; it is no protection against
+/// Source:  FNV-1a with 64 bits, byte by byte. It finds mistakes; it is not protection against
 ///          forgers, who cannot join without the session's keys.
 /// Threads: Pure functions.
 /// Errors:  None.

@@ -144,7 +144,7 @@ Result<Recording> read_recording(std::span<const std::byte> bytes) {
   Recording recording;
   FileHeader& header = recording.header;
   if (!rest.take(header) || header.magic != kFileMagic) {
-    return failure("is no recording of tributary");
+    return failure("is not a recording of tributary");
   }
   if (header.version != kFormatVersion) {
     return failure(fmt::format("has format version {}; this program reads version {}",

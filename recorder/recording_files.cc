@@ -47,7 +47,7 @@ Result<RecordingFiles> RecordingFiles::open(const std::string& folder, const std
     return failure(fmt::format("{}: {}; give a folder that exists", folder, errno_text(errno)));
   }
   if (!S_ISDIR(status.st_mode)) {
-    return failure(fmt::format("{}: is no folder; give a folder that exists", folder));
+    return failure(fmt::format("{}: is not a folder; give a folder that exists", folder));
   }
   if (access(folder.c_str(), W_OK | X_OK) != 0) {
     return failure(fmt::format("{}: {}; give a folder in which this user may write", folder,

@@ -94,7 +94,7 @@ void encode_switchml_head(const SwitchmlHead& head, std::byte* to);
 /// Encodes the UDP payload. @pre elements.size() has a size code, slot <= kSwitchmlSlotMax.
 [[nodiscard]] std::vector<std::byte> switchml_payload(const SwitchmlMessage& message);
 /// Decodes a UDP payload.
-/// @return nullopt if it is no SwitchML message, or is shorter than its size field says.
+/// @return nullopt if it is not a SwitchML message, or is shorter than its size field says.
 [[nodiscard]] std::optional<SwitchmlMessage> parse_switchml(std::span<const std::byte> payload);
 
 }  // namespace tributary::wire

@@ -87,7 +87,7 @@ void notify(M& m, Shard& shard, Job& job, const MessageHead& about, Reason reaso
   return kAccepted;
 }
 
-/// Tells the sender of an extended message that its key is no member's. The reply repeats the key,
+/// Tells the sender of an extended message that its key is not a member's. The reply repeats the key,
 /// so that only a party that has seen the message can forge it. A key that another aggregator has
 /// issued gets no reply, because an attacker could pass the reply to the key's owner as a reply of
 /// that other aggregator.
@@ -350,7 +350,7 @@ void serve_leave(M& m, Shard& shard, Job& job, const Message& message) {
   }
 }
 
-/// Serves a message whose key is no member's. It may be the leave of a worker that has not received
+/// Serves a message whose key is not a member's. It may be the leave of a worker that has not received
 /// its welcome, and so has only its nonce.
 template <microcode::Machine M>
 void serve_stranger(M& m, Shard& shard, Job& job, const Message& message, const Arrival& arrival) {

@@ -47,7 +47,7 @@ void send_control(M& m, Job& job, const Message& message, const Endpoint& to) {
   send_control(m, &job, message, to);
 }
 
-/// Sends a reply to a sender that is no member, unless it is larger than the sender's packet or the
+/// Sends a reply to a sender that is not a member, unless it is larger than the sender's packet or the
 /// budget for such replies is spent. So nobody can use the aggregator to amplify traffic.
 template <microcode::Machine M>
 void send_to_stranger(M& m, Shard& shard, Job* job, Message message, uint32_t packet_bytes,

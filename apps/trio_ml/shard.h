@@ -89,7 +89,7 @@ class Shard {
   /// Notes an event that no job is known for.
   [[gnu::noinline, gnu::cold]] void note(const Event& event);
 
-  /// Takes a token for a reply to a sender that is no member. @return false if none is left.
+  /// Takes a token for a reply to a sender that is not a member. @return false if none is left.
   [[nodiscard]] bool take_stranger_token(Instant now) { return strangers_.take(now); }
   /// Tells whether take_stranger_token() would find none, without taking one.
   [[nodiscard]] bool must_ignore_strangers(Instant now) const { return strangers_.is_spent(now); }

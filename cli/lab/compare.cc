@@ -22,7 +22,7 @@ namespace {
 
 constexpr const char* kCommand = "tributary lab compare";
 
-/// A list's flag, and what was written there.
+/// The flag of a list, and its text on the command line.
 struct ListFlag {
   const char* name;
   const char* help;

@@ -11,7 +11,7 @@ using nlohmann::ordered_json;
 
 namespace {
 
-/// Lines of the trace that are shown: how it came to its end.
+/// The number of trace lines that are shown, up to the end of the run.
 constexpr size_t kTraceLines = 40;
 
 std::string failure_text(const lab::CampaignFailure& failure) {

@@ -23,13 +23,13 @@ namespace tributary::cli {
 namespace {
 
 constexpr const char* kName = "tributary lab faults";
-/// Runs with --quick.
+/// The number of runs with --quick.
 constexpr uint64_t kQuickSeeds = 100;
 
 struct FaultsFlags {
   uint64_t seeds = 1000;
   uint64_t first_seed = 1;
-  uint64_t seed = 0;  ///< One alone; 0: a campaign.
+  uint64_t seed = 0;  ///< Of the only run; 0: a campaign.
   bool trace = false;
   bool quick = false;
   bool mutants = false;
@@ -68,7 +68,7 @@ int write_json(const FaultsFlags& flags, const nlohmann::ordered_json& json) {
   return written ? 0 : complain(kName, written.error().text, 1);
 }
 
-/// One seed with its trace.
+/// Runs one seed and prints its trace.
 int run_one(const FaultsFlags& flags, lab::FaultKinds kinds) {
   const lab::FaultPlan plan = lab::draw_plan(flags.seed, kinds, flags.shape);
   const lab::FaultResult result = run_faults(plan, flags.trace);
@@ -103,7 +103,7 @@ int run_all(const FaultsFlags& flags, lab::FaultKinds kinds) {
   const std::clock_t began_at = std::clock();
   const lab::CampaignReport report = run_campaign(config);
   progress.reset();
-  // Of the processor, all threads together: what a core does, however busy the machine is.
+  // Count CPU time of all threads, so that the rate per core does not depend on the machine's load.
   const double cpu_s = static_cast<double>(std::clock() - began_at) / CLOCKS_PER_SEC;
   std::signal(SIGINT, SIG_DFL);
   const double per_core = cpu_s > 0 ? static_cast<double>(report.seeds) / cpu_s : 0;
@@ -123,7 +123,7 @@ int run_planted(const FaultsFlags& flags) {
   if (const int failed = write_json(flags, as_json(*rows)); failed != 0) return failed;
   const auto missed =
       std::count_if(rows->begin(), rows->end(), [](const MutantRow& row) { return !row.caught; });
-  // One in twenty may need more seeds than these.
+  // One mutant in twenty may need more seeds.
   return missed * 20 <= static_cast<std::ptrdiff_t>(rows->size()) ? 0 : 1;
 }
 

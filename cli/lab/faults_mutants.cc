@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each planted bug in a process of its own: some make the program stop, or never rest.
+// Runs each planted bug in its own process, because some abort the program or never end.
 #include <fmt/format.h>
 #include <poll.h>
 
@@ -16,11 +16,11 @@
 namespace tributary::cli {
 namespace {
 
-/// A process that needs longer does not rest: caught. Far above what a thousand runs take.
+/// A process that takes longer counts as caught: it does not end. A thousand runs take far less.
 constexpr Duration kProcessMax = seconds(300);
 constexpr int kPollMs = 20;
 
-/// One process and the bug that it has.
+/// A process and its planted bug.
 struct Trial {
   size_t row;
   ChildProcess process;
@@ -51,7 +51,7 @@ Result<Trial> start_trial(const std::string& program, const std::string& name, s
   return Trial{row, *std::move(process), monotonic_now(), {}};
 }
 
-/// Whether a trial is over; its line is complete then.
+/// Tells whether a trial has ended. Then its line is complete.
 bool is_over(Trial& trial) {
   const bool ended = trial.process.has_ended();
   for (std::string& line : trial.process.take_lines()) trial.line = std::move(line);

@@ -24,10 +24,10 @@ void print_choices(std::string_view title, const std::vector<lab::Choice>& choic
   print("{}\n{}\n", title, table.text());
 }
 
-/// The modelled machine's numbers, of the generation that scenarios have unless they say otherwise.
+/// Prints the parameters of the modelled machine's default generation.
 void print_pfe_parameters() {
   const Result<engine::Parameters> parameters = engine::preset(lab::PfeSettings{}.generation);
-  if (!parameters) return;  // A default is always there.
+  if (!parameters) return;  // Cannot happen: the default is a known generation.
   lab::TextTable table({0, 2, 3});
   for (const engine::ParameterRow& row : engine::parameter_rows(*parameters)) {
     table.add({row.name, fmt::format("{}", row.value), row.unit, row.source});

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
 /// The command `tributary lab`: experiments in virtual time.
-///   list    what there is: figures, back ends, models, straggler patterns
+///   list    figures, back ends, models, straggler patterns
 ///   figure  a figure of a paper, with the paper's numbers beside it
 ///   run     one scenario
 ///   sweep   a scenario with lists of values
-///   trace   what happens to packets inside a scenario's machines
-///   step    through a scenario step by step
+///   trace   the path of packets through a scenario's machines
+///   step    a scenario, step by step
 ///   compare back ends side by side
 ///   report  a page with all figures
-///   faults  runs in which everything goes wrong, judged against the promises
+///   faults  runs with every kind of fault, judged against the promises
 /// Tests: tests/system/lab_test.cc
 #pragma once
 
@@ -17,10 +17,10 @@
 
 namespace tributary::cli {
 
-/// Adds the command and what is in it. @param exit_code Set when one has run; 0 only for success.
+/// Adds `lab` with its commands. @param exit_code Set by the command that runs; 0 only for success.
 void add_lab_command(CLI::App& app, int& exit_code);
 
-// Each in a file of its own, below `lab`.
+// Each adds one command below `lab` and has its own source file.
 void add_lab_list(CLI::App& lab, int& exit_code);
 void add_lab_figure(CLI::App& lab, int& exit_code);
 void add_lab_run(CLI::App& lab, int& exit_code);

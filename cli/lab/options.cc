@@ -17,7 +17,7 @@ namespace tributary::cli {
 
 namespace {
 
-/// More threads than this are a typing error.
+/// A larger number of threads is refused as a typing error.
 constexpr uint64_t kThreadsMax = 1024;
 
 RanWithFailures run_here(std::span<const lab::Point> points, const PointFlags& flags,
@@ -73,7 +73,7 @@ void add_set_flag(CLI::App& command, std::vector<WrittenKey>& settings) {
           [&settings](const std::vector<std::string>& texts) {
             for (const std::string& text : texts) {
               Result<WrittenKey> key = lab::split_setting(text, "--set");
-              // An empty name is refused with the others, by make_scenario().
+              // make_scenario() refuses an empty name.
               settings.push_back(key ? std::move(*key)
                                      : WrittenKey{.name = text, .text = "", .where = "--set"});
             }
@@ -120,7 +120,7 @@ void add_point_flags(CLI::App& command, PointFlags& flags) {
   add_threads_flag(command, flags.threads);
   command
       .add_option("--out", flags.directory,
-                  "Keep finished points in this directory, and go on from what is there")
+                  "Keep finished points in this directory, and continue from those in it")
       ->type_name("DIR");
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// What the commands of `tributary lab` share: scenario keys as flags, running points with progress
-/// and Ctrl-C, writing files.
+/// Shared by the commands of `tributary lab`: flags for scenario keys, runs of points with progress
+/// and Ctrl-C, output files.
 ///
 /// Errors: One line on standard error that begins with the command's name.
 #pragma once
@@ -24,16 +24,15 @@ namespace tributary::cli {
 /// Adds `--set key=value`, repeatable.
 void add_set_flag(CLI::App& command, std::vector<WrittenKey>& settings);
 
-/// Adds `--set` and a flag for every scenario key. @param settings Gets what was written,
-/// in that order; it must stay where it is until the parse is over.
+/// Adds `--set` and a flag for every scenario key. @param settings Receives keys and values in the
+/// order of the command line. Must outlive the parse.
 void add_scenario_flags(CLI::App& command, std::vector<WrittenKey>& settings);
 
-/// The scenario of a file (an empty path: the defaults) and of what was written after it, the later
-/// over the earlier.
+/// Returns the scenario of a file (an empty path: the defaults) with the settings applied in order.
 [[nodiscard]] Result<lab::Scenario> read_scenario(const std::string& path,
                                                   const std::vector<WrittenKey>& settings);
 
-/// What every command that runs points offers.
+/// The flags of all commands that run points.
 struct PointFlags {
   uint32_t threads = 0;
   std::string directory;
@@ -44,20 +43,20 @@ void add_threads_flag(
     CLI::App& command, uint32_t& threads,
     const char* help = "Points at the same time; 0: as many as cores, or one under mpirun");
 
-/// Points that have been run, or why not.
+/// The outcomes of points, or the exit status if the command has ended.
 struct RanPoints {
   std::vector<lab::PointOutcome> outcomes;  ///< Shape [points].
-  /// Set when the command is over: the program's exit status. Messages are printed.
+  /// The program's exit status if the command has ended. Its messages have been printed.
   std::optional<int> exit_code;
 };
 
-/// Runs points over cores and ranks; a first Ctrl-C lets those in progress finish, a second ends
-/// the process. Of several ranks only the first gets outcomes to write; the others' exit code is 0.
-/// @param command For messages: "tributary lab sweep".
+/// Runs points on all cores and MPI ranks. The first Ctrl-C lets points in progress finish; the second
+/// ends the process. Only the first MPI rank receives the outcomes; the others end with exit code 0.
+/// @param command The prefix of messages: "tributary lab sweep".
 [[nodiscard]] RanPoints run_points_here(std::span<const lab::Point> points, const PointFlags& flags,
                                         std::string_view command);
 
-/// A run that goes on past failed points.
+/// The outcomes of a run that continues after failed points.
 struct RanWithFailures {
   lab::RunnerOutcome ran;
   std::optional<int> exit_code;  ///< As RanPoints::exit_code.

@@ -19,8 +19,8 @@ namespace {
 
 constexpr const char* kCommand = "tributary lab step";
 
-/// Standard input and output. From a pipe commands are printed, too, so that what comes out reads
-/// as a session at a terminal does.
+/// Standard input and output. Prints commands from a pipe, too, so that the output reads like a
+/// session at a terminal.
 class StandardConsole final : public Console {
  public:
   std::optional<std::string> read_line() override {

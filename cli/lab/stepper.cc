@@ -266,8 +266,11 @@ namespace {
 
 constexpr char kAll[] = "all";
 
-/// Blocks and slots are asked for by number; rows of other tables begin with theirs.
-bool is_asked_for(const std::string& table) { return table == "blocks" || table == "registers"; }
+/// Tells whether the node's snapshot selects a table's row by number. print_table() selects the rows
+/// of other tables, by their first cell.
+bool snapshot_selects_row(const std::string& table) {
+  return table == "blocks" || table == "registers";
+}
 
 }  // namespace
 
@@ -278,7 +281,7 @@ void Stepper::print_table(const lab::NodeSnapshot& snapshot, const std::string& 
     names.push_back(table.name);
     if (table.name != name) continue;
     lab::SnapshotTable one = table;
-    if (row && !is_asked_for(name)) {
+    if (row && !snapshot_selects_row(name)) {
       std::erase_if(one.rows, [&](const auto& cells) { return cells[0] != std::to_string(*row); });
     }
     if (row && one.rows.empty()) {
@@ -309,8 +312,8 @@ Stepper::Next Stepper::print(const Words& asked) {
     lab::SnapshotWish wish{.at = here_, .block = {}, .slot = {}};
     if (words.size() > 2 && words[1] == "blocks") wish.block = row;
     if (words.size() > 2 && words[1] == "registers") wish.slot = row;
-    // A row that is picked here may be any of them.
-    if (all || (row && !is_asked_for(words[1]))) wish.rows_max = SIZE_MAX;
+    // print_table() looks for the row among all rows.
+    if (all || (row && !snapshot_selects_row(words[1]))) wish.rows_max = SIZE_MAX;
     snapshot = node_->snapshot(wish);
   }
   snapshot.tables.push_back(links_table());

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Goes through a run step by step: reads commands, lets the run go on as far as they say, and
-/// prints what happened or what is inside.
+/// Runs a scenario step by step: reads commands, continues the run as far as they ask, and prints the
+/// events of each step or the state of a node.
 ///
-/// Model:   The run stands between two events while a command is read. A command that goes on says
-///          where to stop next: after so many events, at the next packet, at a time, at the next
-///          event that concerns a block or slot, or at the end. Nothing it does changes the run.
+/// Model:   The run pauses between two events while a command is read. A command that continues it
+///          names the next stop: after a number of events, at the next packet, at a time, at the next
+///          event of a block or slot, or at the end. No command changes the run's outcome.
 /// Threads: One, the run's.
-/// Errors:  A command that is none, or has wrong words, says what is allowed; the run stays where
-///          it is. The end of the input ends the run.
-/// Memory:  Nothing is kept of what was printed.
+/// Errors:  An unknown command or a wrong argument prints the allowed ones; the run does not move.
+///          The end of the input ends the run.
+/// Memory:  Printed text is not kept.
 /// Tests:   tests/cli/lab/stepper_test.cc
 #pragma once
 
@@ -27,10 +27,10 @@
 
 namespace tributary::cli {
 
-/// Where commands come from and answers go to.
+/// The source of commands and the destination of answers.
 class Console {
  public:
-  /// The next line without its end; nothing when there is no more.
+  /// Returns the next line without its end, or nothing at the end of the input.
   virtual std::optional<std::string> read_line() = 0;
   virtual void write(std::string_view text) = 0;
 
@@ -40,7 +40,7 @@ class Console {
 
 class Stepper final : public lab::RunObserver, private TraceSink {
  public:
-  /// Lines of one step that are printed; the rest is counted.
+  /// Most lines that one step prints; further ones are counted.
   static constexpr uint64_t kLinesMax = 200;
 
   explicit Stepper(Console& console) : console_(console) {}
@@ -49,15 +49,15 @@ class Stepper final : public lab::RunObserver, private TraceSink {
   bool before_event(Instant next) override;
   void end() override;
 
-  /// The user has ended the run, with quit or the end of the input.
+  /// Tells whether the user ended the run, by `quit` or by the end of the input.
   [[nodiscard]] bool quit() const { return quit_; }
 
  private:
-  /// What the run goes on for.
+  /// The event at which the run stops next.
   enum class Goal : uint8_t { kEvents, kPacket, kTime, kMatch, kEnd };
   enum class Show : uint8_t { kSteps, kAlways, kNever };
   using Words = std::vector<std::string>;
-  /// Whether the run is to go on; nothing: read another command.
+  /// Whether to continue the run; nothing: read another command.
   using Next = std::optional<bool>;
   struct Command;
 
@@ -81,7 +81,8 @@ class Stepper final : public lab::RunObserver, private TraceSink {
   Next leave(const Words& words);
 
   [[nodiscard]] static const std::vector<Command>& commands();
-  /// The number in words[1], or `fallback`; nothing if it is no number, which has been said.
+  /// Returns the number in words[1], or `fallback` without one. Returns nothing, after an error
+  /// message, if words[1] is not a number.
   [[nodiscard]] std::optional<uint64_t> number(const Words& words,
                                                std::optional<uint64_t> fallback);
   Next complain(std::string_view text);
@@ -92,16 +93,16 @@ class Stepper final : public lab::RunObserver, private TraceSink {
 
   Console& console_;
   std::optional<lab::RunInside> inside_;
-  lab::InspectedNode* node_ = nullptr;  ///< The one that is printed; null: there is none.
+  lab::InspectedNode* node_ = nullptr;  ///< The node that `print` shows; null: none.
   Goal goal_ = Goal::kEvents;
   uint64_t events_left_ = 0;
   std::optional<uint64_t> packet_wanted_;
   Instant until_;
   std::unique_ptr<lab::TraceSelector> match_;
-  bool hit_ = false;  ///< What the goal waits for has happened.
+  bool hit_ = false;  ///< The goal has been reached.
   Show show_ = Show::kSteps;
-  Instant here_;        ///< Where the run stands: not before the last event,
-  Instant next_at_;     ///< … and before the next, at this time.
+  Instant here_;        ///< The run's time: at or after the last event, before next_at_.
+  Instant next_at_;     ///< The time of the next event.
   uint64_t lines_ = 0;  ///< Of this step.
   bool quit_ = false;
 };

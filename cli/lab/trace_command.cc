@@ -42,7 +42,7 @@ struct TraceFlags {
   std::string json_path;
 };
 
-/// What the flags say, checked.
+/// The checked flags.
 struct Wanted {
   lab::Scenario scenario;
   lab::TraceFilter filter;
@@ -190,7 +190,7 @@ int run_trace(const TraceFlags& flags) {
   lab::TraceLog log(wanted->filter, flags.limit);
   lab::RunTracer tracer(wanted->tracer, snapshots ? nullptr : &log);
   const auto result = run_with_progress(wanted->scenario, tracer);
-  // A run that fails is worth a look, too: first what was seen, then why it ended.
+  // Print the events of a failed run, too, before its error.
   const bool failed = !result && !tracer.had_enough();
   const bool begun = tracer.ended_at() != Instant() || log.seen_count() > 0;
   if (failed && !begun) return complain(kCommand, result.error().text, 1);

@@ -5,7 +5,7 @@
 ///
 /// Units:   Times in nanoseconds since 1970; sizes in bytes without the frame check sequence.
 /// Threads: One.
-/// Errors:  open() refuses a file that is no capture, and every link type except Ethernet. next()
+/// Errors:  open() refuses a file that is not a capture, and every link type except Ethernet. next()
 ///          reports a damaged or cut-off file; the packets before the damage have been read.
 /// Memory:  One packet of at most 256 KiB, inside libpcap.
 /// Tests:   tests/io/capture/capture_test.cc, tests/fuzz/capture_file.cc

@@ -228,7 +228,7 @@ bool ReduceOracle::is_imprecise(uint32_t block, const host::Outcome& outcome) co
 
 /// Checks the guarantee of docs/number-formats.md: each source rounds by at most half a unit of the
 /// scale that belongs to the largest exponent of all ranks, and the result is rounded to float32.
-/// Multiplying by a scale that is no power of two (SwitchML's) also rounds to float32.
+/// Multiplying by a scale that is not a power of two (SwitchML's) also rounds to float32.
 bool ReduceOracle::is_precise(const Inputs& inputs, uint32_t collective, uint32_t block,
                               const SourceSet& sources, const std::vector<uint32_t>& bits) const {
   const Collective& what = config_.work[collective];

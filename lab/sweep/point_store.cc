@@ -102,7 +102,7 @@ Result<void> PointStore::read_file(const std::string& path) {
   if (!file) return failure(fmt::format("{}: cannot be read: {}", path, errno_text(errno)));
   std::string line;
   while (std::getline(file, line)) {
-    // A partial line is no JSON: a process is writing it, or ended while it did.
+    // A partial line is not JSON: a process is writing it, or ended while it did.
     const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
     if (!json.is_object() || !json.contains("key") || !json["key"].is_string()) continue;
     const auto key = json["key"].get<std::string>();

@@ -51,7 +51,7 @@ Json workers_json(const RunResult& result) {
 
 // --- Reading -------------------------------------------------------------------------------------
 
-/// Throws std::out_of_range where a number is no whole number of T, or lies beyond T.
+/// Throws std::out_of_range where a number is not a whole number of T, or lies beyond T.
 template <typename T = uint64_t>
 T whole_number(const Json& json) {
   if (!json.is_number_unsigned() || json.get<uint64_t>() > std::numeric_limits<T>::max()) {
@@ -143,7 +143,7 @@ AggregatorResult read_aggregator(const Json& json) {
   return aggregator;
 }
 
-/// Throws an exception of nlohmann's or of the standard library where the JSON is no result.
+/// Throws an exception of nlohmann's or of the standard library where the JSON is not a result.
 RunResult read_result(const Json& json) {
   RunResult result;
   result.mean_iteration = read_ns(json, "mean_iteration_ns");

@@ -21,7 +21,7 @@ using Json = nlohmann::ordered_json;
 [[nodiscard]] Json links_json(const std::vector<LinkResult>& links);
 [[nodiscard]] Json aggregators_json(const std::vector<AggregatorResult>& aggregators);
 
-/// Reads a time in nanoseconds. Returns nothing if it is no number, or longer than the 25 hours that
+/// Reads a time in nanoseconds. Returns nothing if it is not a number, or longer than the 25 hours that
 /// a double holds to the tick.
 [[nodiscard]] std::optional<Duration> read_duration(const Json& ns);
 

@@ -27,7 +27,7 @@ namespace tributary::lab {
 /// A larger sweep is most likely a mistake.
 inline constexpr uint64_t kPointsMax = 1'000'000;
 
-/// A combination of values that is no valid scenario.
+/// A combination of values that is not a valid scenario.
 struct RefusedPoint {
   std::string label;  ///< As a point's, without its seed.
   Json values;        ///< As a point's, without its seed.

@@ -30,10 +30,10 @@ Result<Duration> parse_time(std::string_view text) {
     if (!(number >= 0) || in_seconds(seconds(1)) * ticks > kSecondsMax * 1e11) break;
     return Duration::from_ticks(static_cast<int64_t>(ticks + 0.5));
   }
-  return failure(
-      fmt::format("'{}' is no time; allowed: a number and its unit, ns, us, ms or s, as in 12us, "
-                  "up to {:.0f}s",
-                  text, kSecondsMax));
+  return failure(fmt::format(
+      "'{}' is not a time; allowed: a number and its unit, ns, us, ms or s, as in 12us, "
+      "up to {:.0f}s",
+      text, kSecondsMax));
 }
 
 std::string time_text(Duration time) {

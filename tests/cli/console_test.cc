@@ -61,7 +61,7 @@ TEST(Console, FailureInTheMiddleIsKeptAndNothingThrows) {
   EXPECT_EQ(code, 1);
   EXPECT_THAT(message, HasSubstr("tributary: standard output "));
   EXPECT_EQ(end(output.get(), 130).first, 130);
-  print_to(stderr, "{}", "");  // An empty text is no failure.
+  print_to(stderr, "{}", "");  // An empty text is not a failure.
 }
 
 }  // namespace

@@ -97,7 +97,7 @@ racks = [1]
               HasSubstr("straggler.pattern=pause+slow is refused: unknown name 'slow'"));
   EXPECT_THAT(refusal("straggler.pattern = 'pause+'\n"), HasSubstr("unknown name ''"));
   EXPECT_THAT(refusal("straggler.workers = '1,x'\n"),
-              HasSubstr("straggler.workers=1,x is no list of numbers; allowed: 0 to 1023"));
+              HasSubstr("straggler.workers=1,x is not a list of numbers; allowed: 0 to 1023"));
 }
 
 TEST(ScenarioFile, LaterKeysOverrideEarlierOnes) {
@@ -160,18 +160,20 @@ TEST(ScenarioFile, RefusalsNameFileLineKeyAndAllowedValues) {
   EXPECT_THAT(refusal("backend = \"trio-mll\"\n"),
               HasSubstr("s.toml:1: backend=trio-mll is refused: unknown name 'trio-mll' (did you "
                         "mean 'trio-ml'?); allowed: "));
-  EXPECT_EQ(refusal("model.bucket_bytes = [0]\n"),
-            "s.toml:1: model.bucket_bytes=0 is no list of sizes; allowed: bytes, 1 or more each, "
-            "with commas between");
+  EXPECT_EQ(
+      refusal("model.bucket_bytes = [0]\n"),
+      "s.toml:1: model.bucket_bytes=0 is not a list of sizes; allowed: sizes of at least 1 byte, "
+      "separated by commas");
   EXPECT_EQ(refusal("pfe.override = \"x\"\n"),
-            "s.toml:1: pfe.override=x is no list of parameters; allowed: name=number, with commas "
-            "between");
-  EXPECT_EQ(refusal("capture = \"x\"\n"),
-            "s.toml:1: capture=x is no list of captures; allowed: link=file, with commas between");
+            "s.toml:1: pfe.override=x is not a list of parameters; allowed: name=number, separated "
+            "by commas");
+  EXPECT_EQ(
+      refusal("capture = \"x\"\n"),
+      "s.toml:1: capture=x is not a list of captures; allowed: link=file, separated by commas");
 }
 
 TEST(ScenarioFile, ScenarioRefusalsNameTheirKey) {
-  // A window that is no power of two is refused by check(), which does not know the file.
+  // A window that is not a power of two is refused by check(), which does not know the file.
   EXPECT_THAT(refusal("workers = 6\nwindow = 1000\n"), HasSubstr("s.toml:2: window=1000"));
   EXPECT_THAT(refusal("topology = \"chassis\"\nleaves = 9\n"), HasSubstr("leaves=9"));
 }

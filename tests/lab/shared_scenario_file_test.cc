@@ -151,10 +151,10 @@ TEST(SharedScenarioFile, RefusesByNameAndLine) {
               HasSubstr("job 'b': racks=0 is not allowed; allowed: topology chassis"));
   EXPECT_THAT(with("workers = 1\nracks = [0]\nhosts = [3]\n"),
               HasSubstr("job 'b': it has hosts and racks; allowed: one of them"));
-  EXPECT_THAT(with("hosts = \"3-2\"\n"), HasSubstr("hosts='3-2' is no list"));
-  EXPECT_THAT(with("hosts = \"2,2\"\n"), HasSubstr("hosts='2' is no list"));
-  EXPECT_THAT(with("hosts = \"2-\"\n"), HasSubstr("hosts='2-' is no list"));
-  EXPECT_THAT(with("hosts = \"0-4294967297\"\n"), HasSubstr("is no list"));
+  EXPECT_THAT(with("hosts = \"3-2\"\n"), HasSubstr("hosts='3-2' is not a list"));
+  EXPECT_THAT(with("hosts = \"2,2\"\n"), HasSubstr("hosts='2' is not a list"));
+  EXPECT_THAT(with("hosts = \"2-\"\n"), HasSubstr("hosts='2-' is not a list"));
+  EXPECT_THAT(with("hosts = \"0-4294967297\"\n"), HasSubstr("is not a list"));
   EXPECT_THAT(with("workers = 2\nstraggler.worker = 2\n"),
               HasSubstr("job 'b': straggler.worker=2 is not allowed; allowed: 0 to 1"));
   EXPECT_THAT(refusal("job = 3\n"), HasSubstr("mix.toml:1: job is not a list of tables"));

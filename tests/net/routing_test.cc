@@ -160,7 +160,7 @@ TEST(Routing, GroupPacketReachesEachOtherReceiverOnce) {
                     {mesh.host(0), mesh.host(1), mesh.host(2)},
                     {mesh.host(3)}};
   ASSERT_TRUE(route_group(mesh.network, mesh.stations, group).has_value());
-  mesh.send(3, group.address);  // A sender that is no receiver: three copies.
+  mesh.send(3, group.address);  // A sender that is not a receiver: three copies.
   mesh.send(0, group.address);  // A receiver: two copies, for the others.
   std::vector<size_t> received;
   for (const auto& host : mesh.hosts) received.push_back(host->received.size());

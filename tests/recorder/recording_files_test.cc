@@ -82,7 +82,7 @@ TEST(RecordingFiles, RefusesAFolderThatIsNone) {
   EXPECT_THAT(missing.error().text, HasSubstr("No such file or directory; give a folder"));
   const auto file = RecordingFiles::open(scratch.file("f"), "a");
   ASSERT_FALSE(file.has_value());
-  EXPECT_THAT(file.error().text, HasSubstr("is no folder"));
+  EXPECT_THAT(file.error().text, HasSubstr("is not a folder"));
 }
 
 TEST(RecordingFiles, FolderThatIsGoneIsOneAnswer) {

@@ -38,7 +38,7 @@ std::unique_ptr<Appliance> start_server(ApplianceConfig config) {
   return *std::move(started);
 }
 
-/// An aggregator that is no directory.
+/// An aggregator that is not a directory.
 std::unique_ptr<Appliance> start_aggregator(uint16_t port = 0, const auth::JobAuth& auth = {}) {
   ApplianceConfig config;
   config.listen = Endpoint::ipv4(kLoopback, port);

@@ -177,7 +177,7 @@ TEST_F(Record, FailureOfAWorkerLeavesAFile) {
 TEST_F(Record, BadFilesAndFlagsAreRefusedWithTheRemedy) {
   const std::string file = folder_ + "/bad.trec";
   std::ofstream(file) << "no recording";
-  EXPECT_THAT(run({"record", "show", file}, 1), HasSubstr("is no recording of tributary"));
+  EXPECT_THAT(run({"record", "show", file}, 1), HasSubstr("is not a recording of tributary"));
   EXPECT_THAT(run({"record", "show", folder_ + "/none"}, 1), HasSubstr("No such file"));
   EXPECT_THAT(run({"record", "dump", "--out", file}, 1), HasSubstr("no server of this machine"));
   EXPECT_THAT(run({"serve", "--job", "id=1,sources=1", "--record-events", "100"}, 2),

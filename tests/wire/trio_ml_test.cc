@@ -344,7 +344,7 @@ TEST(TrioMlWire, RefusesRanksBeyondTheLast) {
     message.body.value = UINT32_MAX;
     EXPECT_EQ(decode(encoded(message), decoded), DecodeStatus::kBadBody);
   }
-  // In other messages the value is no rank.
+  // In other messages the value is not a rank.
   Message notice = extended_message(MessageType::kNotice);
   notice.body.value = UINT32_MAX;
   EXPECT_EQ(decode(encoded(notice), decoded), DecodeStatus::kOk);

@@ -59,7 +59,7 @@ TEST(BlockRecord, AdmitsEachSourceOnce) {
   BlockRecord block = block_of(2);
   EXPECT_EQ(admit(block, 3, 0, kNow), Admission::kAdmitted);
   EXPECT_EQ(admit(block, 3, 0, kNow + seconds(1)), Admission::kDuplicate);
-  EXPECT_EQ(block.referenced_at, kNow);  // A duplicate is no reference.
+  EXPECT_EQ(block.referenced_at, kNow);  // A duplicate is not a reference.
   EXPECT_EQ(block.admitted, 1);
 }
 

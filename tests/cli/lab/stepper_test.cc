@@ -108,8 +108,8 @@ TEST(LabStep, RefusesUnknownCommands) {
   EXPECT_TRUE(has(answer(2), "allowed: a whole number, 1 or more"));
   EXPECT_TRUE(has(answer(3), "next: 'many' is not allowed"));
   EXPECT_TRUE(has(answer(4), "next: '1 2' is not allowed"));
-  EXPECT_TRUE(has(answer(5), "until: 'soon' is no time; allowed: a number and its unit"));
-  EXPECT_TRUE(has(answer(6), "until: '' is no time"));
+  EXPECT_TRUE(has(answer(5), "until: 'soon' is not a time; allowed: a number and its unit"));
+  EXPECT_TRUE(has(answer(6), "until: '' is not a time"));
   EXPECT_TRUE(has(answer(7), "block: '' is not allowed"));
   EXPECT_TRUE(has(answer(8), "block: 'x' is not allowed"));
   EXPECT_TRUE(has(answer(9), "unknown table 'bank' (did you mean 'banks'?); allowed: threads"));
