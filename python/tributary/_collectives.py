@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The collectives of a group other than all-reduce.
 
-reduce_scatter and coalesced all-reduces are all-reduces of which a rank keeps a part. Gloo handles broadcast,
+In reduce_scatter and coalesced all-reduces a rank keeps a part of an all-reduce. Gloo handles broadcast,
 all_gather and reduce faster on one machine. With TRIBUTARY_COLLECTIVES=aggregator they go through the
-aggregator: broadcast and all_gather add up bytes as int32, where a rank has zeros if it has nothing to say.
-int32 sums are exact, so any type arrives bit for bit, also those that Gloo lacks. With straggler
-mitigation a sum may lack a rank, so these three always go to Gloo.
+aggregator: broadcast and all_gather add up bytes as int32, and ranks without data add zeros. int32 sums are
+exact, so any type arrives bit for bit. With straggler mitigation a sum may lack a rank, so these three always
+go to Gloo, which moves the types that it lacks as bytes.
 """
 
 import os
@@ -17,7 +17,7 @@ from . import errors
 from ._work import AfterWork
 
 BYTES_IN_LANE = 4
-# Types of Gloo in torch 1.13. Others go through the aggregator.
+# Types of Gloo in torch 1.13. Others go through the aggregator, or through Gloo as bytes.
 GLOO_TYPES = (
     torch.float32, torch.float64, torch.float16, torch.int8, torch.uint8, torch.int32, torch.int64,
 )
@@ -43,14 +43,26 @@ def _bytes_of(tensor):
     return tensor.detach().to("cpu").contiguous().view(-1).view(torch.uint8)
 
 
+def _needs_bytes(tensor):
+    """Returns True if Gloo lacks the type of a dense tensor. Gloo then moves its bytes."""
+    return tensor.layout == torch.strided and tensor.dtype not in GLOO_TYPES
+
+
+def _write_all(tensors, parts):
+    """Copies bytes, one tensor of them for each, to tensors of any layout and device."""
+    for tensor, part in zip(tensors, parts):
+        # A copy, because a part of a larger tensor may not be aligned for the type.
+        tensor.detach().copy_(part.clone().view(tensor.dtype).view(tensor.shape))
+
+
 def _lanes_for(size_bytes):
     return torch.zeros(-(-size_bytes // BYTES_IN_LANE), dtype=torch.int32)
 
 
 def _read(tensor, lanes):
-    """Copies bytes to a tensor of any layout and device."""
+    """Copies the bytes of lanes to a tensor of any layout and device."""
     size = tensor.numel() * tensor.element_size()
-    tensor.copy_(lanes.view(torch.uint8)[:size].view(tensor.dtype).view(tensor.shape))
+    _write_all([tensor], [lanes.view(torch.uint8)[:size]])
 
 
 def _chunks(tensor, world):
@@ -86,7 +98,7 @@ class Collectives:
         if _is_empty(tensors):
             return AfterWork([], tensors)
         if len(tensors) != 1 or self.by_gloo(tensors[0]):
-            return self.inner.broadcast(tensors, *(() if opts is None else (opts,)))
+            return self._broadcast_by_gloo(tensors, opts)
         tensor = tensors[0].detach()
         lanes = _as_lanes(tensor)
         if lanes is not None:  # In place.
@@ -99,9 +111,23 @@ class Collectives:
             lanes.view(torch.uint8)[: own.numel()] = own
         return self.submit_lanes(lanes, tensors, lambda: _read(tensor, lanes))
 
+    def _broadcast_by_gloo(self, tensors, opts):
+        options = () if opts is None else (opts,)
+        if len(tensors) != 1 or not _needs_bytes(tensors[0]):
+            return self.inner.broadcast(tensors, *options)
+        part = _bytes_of(tensors[0])
+        work = self.inner.broadcast([part], *options)
+        # DDP, in C++, would lose the methods of an AfterWork. Its tensors are contiguous.
+        in_place = part.data_ptr() == tensors[0].data_ptr()
+        return work if in_place else AfterWork([work], tensors, lambda: _write_all(tensors, [part]))
+
     def allgather(self, outputs, inputs, opts=None):
         if _is_empty(inputs) and _is_empty(outputs[0]):
             return AfterWork([], [outputs[0]])
+        if len(inputs) == 1 and self.by_gloo(inputs[0]) and _needs_bytes(inputs[0]):
+            parts = [_bytes_of(output) for output in outputs[0]]
+            work = self.inner.allgather([parts], [_bytes_of(inputs[0])])
+            return AfterWork([work], [outputs[0]], lambda: _write_all(outputs[0], parts))
         if len(inputs) != 1 or self.by_gloo(inputs[0]):
             return self.inner.allgather(outputs, inputs, *(() if opts is None else (opts,)))
         return self._gather_bytes(outputs[0], inputs[0], [outputs[0]])
@@ -140,7 +166,7 @@ class Collectives:
 
     def _gather_by_gloo(self, outputs, inputs):
         parts = [_chunks(torch.empty_like(output).contiguous(), self.size()) for output in outputs]
-        works = [self.inner.allgather([part], [given.contiguous().view(-1)])
+        works = [self.allgather([part], [given.contiguous().view(-1)])
                  for part, given in zip(parts, inputs)]
 
         def join():
@@ -148,6 +174,21 @@ class Collectives:
                 output.detach().copy_(torch.cat(part).view(output.shape))
 
         return AfterWork(works, outputs, join)
+
+    def alltoall(self, outputs, inputs, opts=None):
+        """Exchanges lists of tensors of any type and size, as bytes.
+
+        Gloo exchanges parts of a single tensor only.
+        """
+        parts = [_bytes_of(tensor) for tensor in inputs]
+        sizes = [output.numel() * output.element_size() for output in outputs]
+        received = torch.empty(sum(sizes), dtype=torch.uint8)
+
+        work = self.inner.alltoall_base(
+            received, torch.cat(parts), sizes, [part.numel() for part in parts],
+            *(() if opts is None else (opts,)),
+        )
+        return AfterWork([work], [outputs], lambda: _write_all(outputs, received.split(sizes)))
 
     # --- Sums ---
 

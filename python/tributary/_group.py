@@ -35,7 +35,6 @@ NAN_OFFERED = "With TRIBUTARY_NOT_FINITE=nan the sum becomes NaN on every rank, 
 # Methods of the inner Gloo group. Names differ by torch version; missing ones are skipped.
 DELEGATED = (
     "allgather_coalesced",
-    "alltoall",
     "alltoall_base",
     "barrier",
     "gather",
@@ -48,7 +47,7 @@ DELEGATED = (
 
 
 # Collectives that count as a call. reduce_scatter and allreduce_coalesced call allreduce, which counts.
-COUNTED = ("_allgather_base", "allgather", "broadcast", "reduce")
+COUNTED = ("_allgather_base", "allgather", "alltoall", "broadcast", "reduce")
 
 
 class Degraded(

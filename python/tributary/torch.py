@@ -28,7 +28,7 @@ import os
 import torch.distributed as dist
 from torch.distributed.constants import default_pg_timeout
 
-from . import _guard, _hierarchical, _uneven, aggregators
+from . import _guard, _hierarchical, _monitored, _uneven, aggregators
 from ._catch_up import CatchUp
 from ._group import (
     BACKEND,
@@ -187,4 +187,5 @@ def autoload():
 
 
 _adopt_mpirun()
+_monitored.install()
 _register()

@@ -43,6 +43,9 @@ def table():
             which = "" if len(types) == len(ways) else f": {', '.join(types)}"
             late = MITIGATED.get(with_mitigation, with_mitigation)
             lines.append(f"| {name}{which} | {way} | {late} | outside the branch |")
+    for name, way in plain["calls"].items():
+        late = mitigated["calls"][name]
+        lines.append(f"| {name} | {way} | {MITIGATED.get(late, late)} | outside the branch |")
     for name, way in plain["options"].items():
         late = mitigated["options"][name]
         lines.append(f"| {name} | {way} | {MITIGATED.get(late, late)} | {mitigated['catch_up'][name]} |")

@@ -6,6 +6,7 @@ import warnings
 
 import torch
 import torch.distributed as dist
+import torch.distributed.nn.functional
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
@@ -51,6 +52,33 @@ def handed_to_gloo():
     dist.all_reduce(one, group=other_group)
     assert one.item() == 2
     assert through_the_aggregator() == before
+
+
+def lists_exchanged_among_all():
+    # Rank r sends r + 1 elements to rank 0 and r + 2 to rank 1.
+    for dtype in (torch.float32, torch.bfloat16, torch.bool, torch.int64):
+        given = [torch.full((rank + 1 + peer,), 2 * rank + peer).to(dtype) for peer in range(2)]
+        taken = [torch.zeros(sender + 1 + rank, dtype=dtype) for sender in range(2)]
+        dist.all_to_all(taken, given)
+        for sender, tensor in enumerate(taken):
+            expected = torch.full((sender + 1 + rank,), 2 * sender + rank).to(dtype)
+            assert torch.equal(tensor, expected), (dtype, tensor)
+
+
+def gradients_through_all_gather():
+    # The sum over both ranks of (rank + 1) times the gathered tensor: the gradient is 1 + 2.
+    own = torch.ones(2, 3, requires_grad=True)
+    gathered = torch.cat(torch.distributed.nn.functional.all_gather(own))
+    (gathered * (rank + 1)).sum().backward()
+    assert torch.equal(own.grad, torch.full((2, 3), 3.0)), own.grad
+
+
+def monitored_barriers():
+    dist.monitored_barrier()
+    dist.monitored_barrier(timeout=datetime.timedelta(seconds=5), wait_all_ranks=True)
+    dist.monitored_barrier(dist.new_group([0, 1]))
+    alone = dist.new_group([0])
+    dist.monitored_barrier(alone)  # Rank 1 is not a member: a warning.
 
 
 def several_on_their_way():
@@ -135,7 +163,8 @@ import tributary.torch  # noqa: E402
 rank = dist.get_rank()
 assert dist.get_backend() == "tributary"
 assert tributary.torch.active_group().communicator.info()["world"] == 2
-for check in (types_and_operations, handed_to_gloo, several_on_their_way,
+for check in (types_and_operations, handed_to_gloo, lists_exchanged_among_all,
+              gradients_through_all_gather, monitored_barriers, several_on_their_way,
               tensors_that_are_not_contiguous, infinities,
               an_overflow_as_a_loss_scaler_expects_it, gradients_are_the_mean):
     check()

@@ -58,7 +58,7 @@ def in_backward(tensor):
 
 
 def gathered(tensor):
-    return [torch.empty_like(tensor) for _ in range(world)]
+    return [torch.ones_like(tensor) for _ in range(world)]
 
 
 OPERATIONS = {
@@ -70,8 +70,36 @@ OPERATIONS = {
     "reduce_scatter": lambda tensor: dist.reduce_scatter(torch.empty_like(tensor), gathered(tensor)),
     "broadcast": lambda tensor: dist.broadcast(tensor, 0),
     "all_gather": lambda tensor: dist.all_gather(gathered(tensor), tensor),
+    "all_to_all": lambda tensor: dist.all_to_all(gathered(tensor), gathered(tensor)),
+    "all_to_all_single": lambda tensor: dist.all_to_all_single(torch.empty_like(tensor), tensor),
     "gather": lambda tensor: dist.gather(tensor, gathered(tensor) if rank == 0 else None),
     "scatter": lambda tensor: dist.scatter(tensor, gathered(tensor) if rank == 0 else None),
+    "send, recv": lambda tensor: dist.send(tensor, 1) if rank == 0 else dist.recv(tensor, 0),
+}
+
+
+def all_gather_into_tensor(tensor):
+    whole = torch.empty(world * tensor.numel(), dtype=tensor.dtype)
+    dist.all_gather_into_tensor(whole, tensor)
+
+
+def reduce_scatter_tensor(tensor):
+    dist.reduce_scatter_tensor(torch.empty(1, dtype=tensor.dtype), tensor)
+
+
+OPERATIONS["all_gather_into_tensor"] = all_gather_into_tensor
+OPERATIONS["reduce_scatter_tensor"] = reduce_scatter_tensor
+
+ones = torch.ones(4, 4)
+# Operations without a table of types.
+CALLS = {
+    "all_reduce of a tensor that is not contiguous": lambda: dist.all_reduce(ones[:, 1]),
+    "all_reduce of complex64": lambda: dist.all_reduce(torch.ones(4, dtype=torch.complex64)),
+    "all_reduce of a sparse tensor": lambda: dist.all_reduce(torch.ones(4).to_sparse()),
+    "all_reduce_coalesced of float32": lambda: dist.all_reduce_coalesced([torch.ones(4), torch.ones(2)]),
+    "barrier, monitored_barrier": lambda: (dist.barrier(), dist.monitored_barrier()),
+    "all_gather_object, broadcast_object_list": lambda: (
+        dist.all_gather_object([None] * world, rank), dist.broadcast_object_list([rank])),
 }
 
 
@@ -106,7 +134,10 @@ OPTIONS = {
     "fp16_compress_hook": (plain, {}, default_hooks.fp16_compress_hook),
     "bf16_compress_hook": (plain, {}, default_hooks.bf16_compress_hook),
     "powerSGD_hook": (plain, {}, power.powerSGD_hook),
+    "bfloat16 parameters": (lambda: plain().bfloat16(), {}, None),
     "float64 parameters": (lambda: plain().double(), {}, None),
+    "sparse gradients": (lambda: nn.Embedding(4, 4, sparse=True), {}, None),
+    "no_sync() in all but the last pass": (plain, {}, None),
     "join() for uneven inputs": (plain, {}, None),
 }
 
@@ -127,11 +158,15 @@ def wrapped(name, with_hook=True):
     return ddp
 
 
-def train(ddp, **_):
-    inputs = torch.ones(3, 4, dtype=next(ddp.parameters()).dtype)
+def train(name, ddp):
+    is_sparse = isinstance(ddp.module, nn.Embedding)
+    inputs = torch.ones(3, 4, dtype=torch.long if is_sparse else next(ddp.parameters()).dtype)
 
     def step():
         ddp.zero_grad()
+        if name.startswith("no_sync"):
+            with ddp.no_sync():
+                ddp(inputs).sum().backward()
         ddp(inputs).sum().backward()
 
     return way_of(step, steps=4)
@@ -147,16 +182,18 @@ def catches_up(name):
     return "yes"
 
 
-answers = {"operations": {}, "options": {}, "catch_up": {}}
+answers = {"operations": {}, "calls": {}, "options": {}, "catch_up": {}}
 for name, function in OPERATIONS.items():
     answers["operations"][name] = {
         dtype: way_of(lambda: function(torch.ones(world, dtype=getattr(torch, dtype))))
-        for dtype in (TYPES if "reduce" in name else TYPES[:1])
+        for dtype in TYPES
     }
+for name, function in CALLS.items():
+    answers["calls"][name] = way_of(function)
 for name in OPTIONS:
     ddp = wrapped(name)
     with context_of(name, ddp):
-        answers["options"][name] = train(ddp)
+        answers["options"][name] = train(name, ddp)
     answers["catch_up"][name] = catches_up(name)
 group.inner = gloo.inner
 dist.barrier()
