@@ -155,7 +155,9 @@ class Joining {
       const Channel::Snapshot snapshot = channel->snapshot();
       terms.push_back({.gradients = snapshot.gradients,
                        .narrow_gradients = snapshot.narrow_gradients,
-                       .channels = snapshot.channels});
+                       .channels = snapshot.channels,
+                       .job_window = snapshot.job_window,
+                       .straggler_timeout = snapshot.straggler_timeout});
     }
     if (const auto agreed = plan_.agree(terms); !agreed) return agreed;
     if (config_.wire != WireBits::k16 || plan_.narrow_gradients() > 0) return {};

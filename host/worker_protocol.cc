@@ -187,6 +187,7 @@ std::optional<Duration> WorkerProtocol::on_packet(std::span<const std::byte> pay
           wire::DecodeStatus::kOk ||
       !message.header.extended || message.header.job_id != config_.job_id) {
     counters_.invalid_packets++;
+    if (const auto version = wire::other_version(head)) join_.note_other_version(*version);
     return {};
   }
   if (!is_for_this_session(message)) {

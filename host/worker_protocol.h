@@ -85,6 +85,7 @@ class WorkerProtocol final : public TensorProtocol {
     return join_.terms().narrow_gradients;
   }
   [[nodiscard]] uint32_t window() const override { return join_.terms().window; }
+  [[nodiscard]] uint32_t job_window() const override { return join_.terms().job_window; }
   [[nodiscard]] uint32_t channels() const override { return join_.terms().channels; }
   [[nodiscard]] Duration straggler_timeout() const override {
     return join_.terms().straggler_timeout;
