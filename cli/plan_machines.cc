@@ -73,10 +73,24 @@ Result<std::vector<ListedMachine>> read_list(std::string_view flag, std::string_
   return machines;
 }
 
+/// Tells whether a host is a number that is no count, as in -1 or 1.5. No name starts with a sign.
+bool is_odd_number(std::string_view host) {
+  if (host.starts_with('-') || host.starts_with('+')) return true;
+  const bool digits = host.find_first_not_of("0123456789.") == std::string_view::npos;
+  const auto dots = std::count(host.begin(), host.end(), '.');
+  return digits && dots != 0 && dots != 3;  // An IPv4 address has three.
+}
+
 /// Replaces a number, which read_list() takes for a host, by so many machines.
 /// @param name How the machines are called, before their number.
 Result<std::vector<ListedMachine>> expand_number(std::string_view flag, std::string_view name,
                                                  std::vector<ListedMachine> machines) {
+  for (const ListedMachine& machine : machines) {
+    if (!is_odd_number(machine.host)) continue;
+    return failure(
+        fmt::format("{}={} is not allowed; allowed: a number from 0 to {}, or a list of {}", flag,
+                    machine.host, kPlanMachinesMax, kForm));
+  }
   const ListedMachine first = machines.front();
   const bool number = std::all_of(first.host.begin(), first.host.end(),
                                   [](char letter) { return letter >= '0' && letter <= '9'; });

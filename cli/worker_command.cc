@@ -15,6 +15,7 @@
 #include "cli/settings.h"
 #include "cli/worker_run.h"
 #include "host/aggregator_list.h"
+#include "host/silence_watch.h"
 #include "host/switchml_config.h"
 #include "host/worker_port.h"
 #include "io/devices/device_port.h"
@@ -47,6 +48,8 @@ struct WorkerFlags {
   std::string op = "sum";
   std::string local;  ///< Empty: not given.
   CLI::Option* elements = nullptr;
+  Duration server_silent = host::kSilentSessionFor;
+  CLI::Option* server_silent_option = nullptr;
   CLI::Option* source_option = nullptr;
   CLI::Option* gradients = nullptr;
   CLI::Option* window = nullptr;
@@ -93,7 +96,13 @@ void add_session_flags(CLI::App& command, WorkerFlags& flags) {
                      "trio-ml: reach an aggregator on this machine through shared memory, auto "
                      "(default), on (or fail) or off; switchml: the address to send from, which "
                      "identifies this rank to the switch");
-  flags.trio_ml_only = {port, job, flags.source_option, threads, asynchronous, auth, secret};
+  flags.server_silent_option = add_milliseconds(
+      command, "--server-silent-ms", flags.server_silent,
+      static_cast<uint64_t>(in_milliseconds(host::kSilentLeast)), kHourMs,
+      "Silence of one of several aggregators, in spite of questions, after which all ranks end "
+      "(trio-ml)");
+  flags.trio_ml_only = {port, job,    flags.source_option,       threads, asynchronous,
+                        auth, secret, flags.server_silent_option};
   flags.gradients = add_uint(command, "--gradients", session.gradients, 1, kGradientsMax,
                              "Elements in a packet; switchml: 64 or 256, default 256");
   flags.window = add_uint(command, "--window", session.window, 1, kWindowMax,
@@ -252,6 +261,9 @@ std::string complete(WorkerFlags& flags) {
   options.session.wire = flags.wire == "16" ? host::WireBits::k16 : host::WireBits::kAuto;
   options.reduction.op = flags.op == "mean" ? host::ReduceOp::kMean : host::ReduceOp::kSum;
   options.session.deadline = seconds(flags.deadline_s);
+  if (flags.server_silent_option->count() > 0) {
+    options.session.server_silent = flags.server_silent;
+  }
   if (flags.source_option->count() > 0) options.session.source = flags.source;
   if (options.session.rank >= options.session.world) {
     return fmt::format("--rank {} is out of range; allowed: below --world, which is {}",

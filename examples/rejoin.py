@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""A rank that lags too far behind rejoins and takes the parameters of a healthy rank.
+"""Ranks join again after a failure and take the parameters of a healthy rank.
 
     tributary launch -n 3 --timeout-ms 20 --permanent-ms 100 --window 64 --history 1 \
         examples/rejoin.py
@@ -8,6 +8,10 @@
 The last rank stops in the second epoch until the others are far ahead. With straggler mitigation they
 continue without it. It has then missed more results than the aggregator keeps, so it gets
 Desynchronised. At the end of the epoch all ranks learn of it and rejoin.
+
+    tributary launch -n 3 --aggregators 2 examples/rejoin.py
+
+If an aggregator dies, every rank gets AggregatorGone with its name. All ranks go on with the others.
 """
 
 import torch
@@ -21,8 +25,9 @@ import training
 
 EPOCHS = 3
 STEPS = 200  # In an epoch; with the window of 64 above, the aggregator keeps fewer results.
-PAUSE_EPOCH = 1
+PAUSE_EPOCH = 1  # With mitigation.
 PAUSE_STEP = 10
+REPAIRED = (tributary.Desynchronised, tributary.AggregatorGone, tributary.SessionLost, tributary.PeerLeft)
 
 
 def train_epoch(ddp, epoch, rank, world):
@@ -30,7 +35,8 @@ def train_epoch(ddp, epoch, rank, world):
     generator = torch.Generator().manual_seed(1000 * epoch + rank)
     optimizer = torch.optim.SGD(ddp.parameters(), lr=0.05)
     for step in range(STEPS):
-        if (epoch, step, rank) == (PAUSE_EPOCH, PAUSE_STEP, world - 1):
+        mitigated = tributary.torch.active_group().mitigated()
+        if mitigated and (epoch, step, rank) == (PAUSE_EPOCH, PAUSE_STEP, world - 1):
             store().wait(["far ahead"])
         x = torch.randn(16, 8, generator=generator)
         optimizer.zero_grad()
@@ -46,10 +52,13 @@ def store():
 
 
 def repair(model, well):
-    """Makes all ranks join again and take the parameters of the first healthy one."""
+    """Makes all ranks join again and take the parameters of the first healthy one, or else of rank 0.
+
+    Ranks that have lost an aggregator differ by the step that failed, and each has good parameters.
+    """
     tributary.torch.rejoin()
     for parameter in model.parameters():
-        dist.broadcast(parameter.detach(), src=well.index(True))
+        dist.broadcast(parameter.detach(), src=well.index(True) if any(well) else 0)
     return DistributedDataParallel(model)
 
 
@@ -66,7 +75,7 @@ def main():
             train_epoch(ddp, epoch, rank, world)
             well = True
         except RuntimeError:
-            if not isinstance(tributary.torch.last_error(), tributary.Desynchronised):
+            if not isinstance(tributary.torch.last_error(), REPAIRED):
                 raise
             print(f"rank {rank}, epoch {epoch + 1}: {tributary.torch.last_error()}", flush=True)
             well = False

@@ -107,6 +107,15 @@ Result<void> check_addresses(std::span<const Aggregator> aggregators) {
   return {};
 }
 
+std::string list_text(std::span<const Aggregator> aggregators) {
+  std::string text;
+  for (const Aggregator& each : aggregators) {
+    text += fmt::format("{}{}", text.empty() ? "" : ",", each.name);
+    if (each.weight != 1) text += fmt::format("={}", each.weight);
+  }
+  return text;
+}
+
 uint64_t list_digest(std::span<const Aggregator> aggregators) {
   std::vector<plan::WeightedAggregator> list;
   for (const Aggregator& each : aggregators) list.push_back({each.name, each.weight});

@@ -42,6 +42,9 @@ struct Aggregator {
 /// Refuses an address that two aggregators share.
 [[nodiscard]] Result<void> check_addresses(std::span<const Aggregator> aggregators);
 
+/// Returns the list as parse_aggregators() reads it. Leaves out a weight of 1.
+[[nodiscard]] std::string list_text(std::span<const Aggregator> aggregators);
+
 /// Returns a number that differs between lists with different names, order or weights.
 [[nodiscard]] uint64_t list_digest(std::span<const Aggregator> aggregators);
 

@@ -256,6 +256,7 @@ Channel::Snapshot Channel::make_snapshot() const {
           .window = protocol_->window(),
           .gradients = protocol_->gradients(),
           .narrow_gradients = protocol_->narrow_gradients(),
+          .job_window = protocol_->job_window(),
           .channels = protocol_->channels(),
           .straggler_timeout = protocol_->straggler_timeout(),
           .counters = protocol_->counters(),

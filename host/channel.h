@@ -44,6 +44,7 @@ class Channel {
     uint32_t window = 0;
     uint32_t gradients = 0;
     uint32_t narrow_gradients = 0;
+    uint32_t job_window = 0;  ///< See TensorProtocol::job_window().
     uint32_t channels = 1;
     Duration straggler_timeout;
     CommunicatorCounters counters;

@@ -167,6 +167,18 @@ std::optional<std::vector<Aggregator>> ChannelGroup::next_list() {
   return {};
 }
 
+bool ChannelGroup::has_lost_aggregator() {
+  using wire::Reason;
+  const std::lock_guard lock(mutex_);
+  if (!state_.failure()) return false;
+  if (state_.failure()->status == Status::kAggregatorGone) return true;
+  return std::any_of(channels_.begin(), channels_.end(), [](const auto& channel) {
+    const Reason refusal = channel->snapshot().refusal;
+    return refusal == Reason::kServerStopped || refusal == Reason::kJobRemoved ||
+           refusal == Reason::kUnknownJob;
+  });
+}
+
 void ChannelGroup::close() {
   for (const auto& channel : channels_) channel->leave();
   for (const auto& channel : channels_) channel->join();

@@ -51,6 +51,8 @@ class ChannelGroup final : public Channel::Owner {
   /// Returns the list to join with after a refusal: the directory's. Empty: the ranks have different
   /// lists, so their directory has changed its list meanwhile. Not set: another refusal.
   [[nodiscard]] std::optional<std::vector<Aggregator>> next_list();
+  /// Returns true if the join failed because an aggregator does not answer, ends or lacks the job.
+  [[nodiscard]] bool has_lost_aggregator();
 
   /// Lets the first failure, or else close(), write the rank's recording. @param recorder May be
   /// null. Its channels have been added.

@@ -22,8 +22,8 @@
 namespace tributary::host {
 namespace {
 
-/// Most lists that a join tries. Assumed: a directory changes its list when an aggregator comes or
-/// goes, which is rare beside a join.
+/// Most lists that a join tries until one of their aggregators is lost. Assumed: a directory changes
+/// its list when an aggregator comes or goes, which is rare beside a join.
 constexpr uint32_t kListsMax = 16;
 /// Time after which the directory is asked again. Assumed; short beside a join.
 constexpr std::chrono::milliseconds kListRetryAfter{50};
@@ -155,7 +155,9 @@ class Joining {
       const Channel::Snapshot snapshot = channel->snapshot();
       terms.push_back({.gradients = snapshot.gradients,
                        .narrow_gradients = snapshot.narrow_gradients,
-                       .channels = snapshot.channels});
+                       .channels = snapshot.channels,
+                       .job_window = snapshot.job_window,
+                       .straggler_timeout = snapshot.straggler_timeout});
     }
     if (const auto agreed = plan_.agree(terms); !agreed) return agreed;
     if (config_.wire != WireBits::k16 || plan_.narrow_gradients() > 0) return {};
@@ -200,38 +202,55 @@ CommunicatorConfig with_one_voice(CommunicatorConfig config) {
   return config;
 }
 
+/// Returns the configuration for a join with a directory's list.
+CommunicatorConfig with_list(CommunicatorConfig config, const std::vector<Aggregator>& list) {
+  config.aggregators = list;
+  config.list_digest = list_digest(list);
+  config.from_directory = true;
+  config.server_wait = std::min(config.server_wait, kRefusedSessionFor);
+  return config;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<ChannelGroup>> join_channels(const CommunicatorConfig& config,
                                                     const Communicator::PortOpener& open_port,
                                                     Status* status) {
-  const Instant now = monotonic_now();
-  CommunicatorConfig wanted = with_one_voice(config);
-  if (!config.record_folder.empty()) {
+  const Instant began_at = monotonic_now();
+  CommunicatorConfig given = with_one_voice(config);
+  if (!given.record_folder.empty()) {
     auto recorder = WorkerRecorder::open(config.record_folder, config.job_id, config.rank);
     if (!recorder) return tl::unexpected(recorder.error());
-    wanted.recorder = *std::move(recorder);
+    given.recorder = *std::move(recorder);
   }
+  CommunicatorConfig wanted = given;
   bool has_directory = false;
-  for (uint32_t attempt = 0;; attempt++) {
+  for (uint32_t lists = 0;; lists++) {
     if (const auto checked = check(wanted); !checked) return tl::unexpected(checked.error());
     auto group = std::make_unique<ChannelGroup>();
     const std::stop_callback stop(config.join_stop, [owner = group.get()] { owner->leave_all(); });
-    const auto joined = Joining(*group, wanted, open_port, now).run(status);
+    const auto joined = Joining(*group, wanted, open_port, began_at).run(status);
     if (joined) {
-      group->record_to(wanted.recorder);
+      group->record_to(given.recorder);
       return group;
     }
     const auto next = group->next_list();
     has_directory = has_directory || (next && !next->empty());
-    if (!next || !has_directory || attempt == kListsMax) {
-      if (wanted.recorder != nullptr) wanted.recorder->store(recorder::Cause::kFailure);
+    const bool has_time = monotonic_now() - began_at < config.deadline;
+    // The directory soon leaves out an aggregator that has ended.
+    const bool was_listed = wanted.from_directory && has_time && group->has_lost_aggregator();
+    if (was_listed) lists = 0;
+    if (!was_listed && (!next || !has_directory || lists == kListsMax)) {
+      if (given.recorder != nullptr) given.recorder->store(recorder::Cause::kFailure);
       return tl::unexpected(joined.error());
     }
     group->close();
-    if (next->empty()) std::this_thread::sleep_for(kListRetryAfter);
-    wanted.aggregators = next->empty() ? config.aggregators : *next;
-    wanted.list_digest = next->empty() ? 0 : list_digest(*next);
+    if (next && !next->empty()) {
+      wanted = with_list(given, *next);
+    } else {
+      std::this_thread::sleep_for(kListRetryAfter);
+      wanted = given;
+    }
   }
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "host/send_gate.h"
+#include "host/silence_watch.h"
 #include "host/worker_port.h"
 #include "wire/trio_ml.h"
 
@@ -138,8 +139,9 @@ Result<void> put_loss(std::string_view value, Query& query) {
   return {};
 }
 
-Result<void> put_ms(std::string_view key, std::string_view value, Duration& duration) {
-  const auto number = whole_number(key, value, 1, kDeadlineMsMax);
+Result<void> put_ms(std::string_view key, std::string_view value, Duration& duration,
+                    uint64_t least = 1) {
+  const auto number = whole_number(key, value, least, kDeadlineMsMax);
   if (!number) return tl::unexpected(number.error());
   duration = milliseconds(static_cast<int64_t>(*number));
   return {};
@@ -182,11 +184,15 @@ Result<void> put_key(std::string_view key, std::string_view value, Query& query)
   if (key == "loss") return put_loss(value, query);
   if (key == "deadline_ms") return put_ms(key, value, config.deadline);
   if (key == "server_wait_ms") return put_ms(key, value, config.server_wait);
-  return failure(fmt::format(
-      "unknown key '{}'; allowed are rank, world, deadline_ms, server_wait_ms, gradients, window, "
-      "threads, priorities, format, wire, scale, source, local, auth, secret_file, asynchronous, "
-      "record and loss",
-      key));
+  if (key == "server_silent_ms") {
+    return put_ms(key, value, config.server_silent.emplace(), in_milliseconds(kSilentLeast));
+  }
+  return failure(
+      fmt::format("unknown key '{}'; allowed are rank, world, deadline_ms, server_wait_ms, "
+                  "server_silent_ms, gradients, window, threads, priorities, format, wire, scale, "
+                  "source, local, auth, secret_file, asynchronous, "
+                  "record and loss",
+                  key));
 }
 
 Result<void> put_query(std::string_view text, Query& query) {

@@ -38,17 +38,42 @@ CommunicatorConfig JoinPlan::first_channel(size_t aggregator) const {
   return config;
 }
 
+/// Returns how the terms of an aggregator differ from those of the first one; empty: they agree.
+std::string JoinPlan::difference(std::span<const Terms> terms, size_t other) const {
+  const Terms& ours = terms.front();
+  const Terms& theirs = terms[other];
+  const std::string& first = aggregators_[0].name;
+  const std::string& second = aggregators_[other].name;
+  if (theirs.gradients != ours.gradients) {
+    return fmt::format(
+        "aggregator {} takes {} gradients a packet, and {} takes {}; give their jobs the same "
+        "block_grad_max, or ask for gradients={}",
+        first, ours.gradients, second, theirs.gradients,
+        std::min(ours.gradients, theirs.gradients));
+  }
+  const bool windows_known = ours.job_window > 0 && theirs.job_window > 0;
+  if (windows_known && theirs.job_window != ours.job_window) {
+    return fmt::format(
+        "job {} has a window of {} blocks at aggregator {}, and of {} at {}; give the jobs the "
+        "same window",
+        common_.job_id, ours.job_window, first, theirs.job_window, second);
+  }
+  const bool mitigates = ours.straggler_timeout > Duration();
+  if (mitigates != (theirs.straggler_timeout > Duration())) {
+    return fmt::format(
+        "job {} has straggler mitigation at aggregator {}, but not at {}; give the jobs the same "
+        "mitigation, on or off",
+        common_.job_id, mitigates ? first : second, mitigates ? second : first);
+  }
+  return "";
+}
+
 Result<void> JoinPlan::agree(std::span<const Terms> terms) {
   agreed_ = terms.front();
   for (size_t i = 0; i < terms.size(); i++) {
     agreed_.channels = std::min(agreed_.channels, terms[i].channels);
     if (terms[i].narrow_gradients != agreed_.narrow_gradients) agreed_.narrow_gradients = 0;
-    if (terms[i].gradients == agreed_.gradients) continue;
-    return failure(fmt::format(
-        "aggregator {} takes {} gradients a packet, and {} takes {}; give their jobs the same "
-        "block_grad_max, or ask for gradients={}",
-        aggregators_[0].name, agreed_.gradients, aggregators_[i].name, terms[i].gradients,
-        std::min(agreed_.gradients, terms[i].gradients)));
+    if (std::string text = difference(terms, i); !text.empty()) return failure(std::move(text));
   }
   return {};
 }

@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/result.h"
@@ -29,6 +30,8 @@ class JoinPlan {
     uint32_t gradients = 1;
     uint32_t narrow_gradients = 0;  ///< 0: no 16-bit gradients.
     uint32_t channels = 1;
+    uint32_t job_window = 0;       ///< See SessionTerms; 0: not told.
+    Duration straggler_timeout{};  ///< 0: no mitigation.
   };
 
   /// @param config Has `server`, or aggregators with at least one weight above 0.
@@ -42,7 +45,8 @@ class JoinPlan {
   /// Returns the configuration of the first channel to an aggregator.
   [[nodiscard]] CommunicatorConfig first_channel(size_t aggregator) const;
   /// Takes the terms of all first channels. All must have the same blocks, because a tensor is cut
-  /// into blocks first. @param terms Shape [aggregators].
+  /// into blocks first, and jobs of the same window, with mitigation or without it: otherwise the
+  /// parts of one tensor behave differently. @param terms Shape [aggregators].
   [[nodiscard]] Result<void> agree(std::span<const Terms> terms);
   /// Returns the configuration of a further channel, from 1 on. @pre agree()
   [[nodiscard]] CommunicatorConfig further_channel(size_t aggregator, uint32_t channel) const;
@@ -60,6 +64,8 @@ class JoinPlan {
   [[nodiscard]] std::vector<uint32_t> weights() const;
 
  private:
+  [[nodiscard]] std::string difference(std::span<const Terms> terms, size_t other) const;
+
   CommunicatorConfig common_;  ///< Of all channels.
   std::vector<Aggregator> aggregators_;
   uint64_t weight_sum_ = 0;

@@ -104,6 +104,7 @@ void SessionJoin::accept(const wire::Message& welcome) {
   terms_.window = std::clamp(config_.window, 1U, std::max(body.window, 1U));
   terms_.gradients = std::min(terms_.gradients, std::max(body.gradients_max, 1U));
   terms_.narrow_gradients = std::min(body.narrow_max, 2 * terms_.gradients);
+  terms_.job_window = body.job_window;
   terms_.channels = std::clamp<uint32_t>(body.channels, 1, config_.threads);
   terms_.server_ports = 1U << body.port_bits;
   terms_.straggler_timeout = microseconds(body.timeout_us);
@@ -135,7 +136,7 @@ std::optional<std::string> SessionJoin::take_notice(Instant now) {
 EndReason SessionJoin::waits_for(Duration waited) const {
   switch (pending_.reason) {
     case Reason::kNone:
-      return no_answer(config_.server, waited);
+      return no_answer(config_.server, waited, other_version_);
     case Reason::kRankTaken:
       return rank_taken(config_);
     case Reason::kSessionRunning:

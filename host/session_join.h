@@ -33,6 +33,7 @@ struct SessionTerms {
   uint32_t gradients = 1;         ///< Elements of a block.
   uint32_t narrow_gradients = 0;  ///< The same with 16-bit gradients; 0: not supported.
   uint32_t window = 1;            ///< Positions in flight, at most.
+  uint32_t job_window = 0;        ///< The aggregator's configuration; 0: not told.
   uint32_t channels = 1;          ///< Sessions of each rank.
   uint32_t server_ports = 1;      ///< The aggregator's UDP ports; a power of two.
   Duration straggler_timeout{};   ///< 0: no mitigation.
@@ -80,6 +81,8 @@ class SessionJoin {
     return !vouched_ && now - started_at_ >= wire::kUnsealedAfter;
   }
 
+  /// Records that the aggregator's address sends messages of another version of the protocol.
+  void note_other_version(uint8_t version) { other_version_ = version; }
   /// Handles a reply to this worker's join. @pre !joined()
   /// A refusal of too many gradients lowers them and asks again if the configuration allows that.
   Reply on_reply(const wire::Message& message, Instant now);
@@ -120,7 +123,8 @@ class SessionJoin {
   uint32_t hurries_ = 0;  ///< Requests since the last periodic one.
   uint64_t cookie_ = 0;   ///< Proves this worker's address; 0: none yet.
   Pending pending_;
-  std::vector<Aggregator> redirection_;  ///< Entries of the list with this digest, so far.
+  std::optional<uint8_t> other_version_;  ///< Of messages that this worker cannot read.
+  std::vector<Aggregator> redirection_;   ///< Entries of the list with this digest, so far.
   uint64_t redirection_digest_ = 0;
   bool refused_ = false;
   wire::Reason refusal_ = wire::Reason::kNone;

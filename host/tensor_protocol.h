@@ -160,6 +160,8 @@ class TensorProtocol {
   [[nodiscard]] virtual uint32_t narrow_gradients() const { return 0; }
   /// Blocks in flight, at most.
   [[nodiscard]] virtual uint32_t window() const = 0;
+  /// The window in the configuration of the aggregator's job; 0: not told.
+  [[nodiscard]] virtual uint32_t job_window() const { return 0; }
   /// Sessions of each rank, this one included: one for each of its threads.
   [[nodiscard]] virtual uint32_t channels() const { return 1; }
   /// 0: no mitigation.

@@ -88,6 +88,13 @@ struct CommunicatorConfig {
   Duration deadline = seconds(60);  ///< Longest wait for a peer, the aggregator, or the join.
   /// Longest wait at the join for an aggregator whose machine answers that nothing listens (ICMP).
   Duration server_wait = kRefusedJoinFor;
+  /// Silence of an aggregator, in spite of questions, after which a session ends. Not set: with
+  /// several aggregators kSilentSessionFor, because the ranks can go on with the others; otherwise
+  /// the deadline.
+  std::optional<Duration> server_silent = {};
+  /// A directory has named the aggregators, and may soon name others. So the join ends if one of
+  /// them is silent for kSilentListedFor. Communicator::join() sets it.
+  bool from_directory = false;
   /// Folder for a recording of this rank's recent events, written when it ends; empty: none.
   std::string record_folder = {};
   /// Takes the events of all channels; Communicator::join() makes it.

@@ -86,9 +86,9 @@ std::string refusal_text(const CommunicatorConfig& config, const std::string& se
       return evicted(config, refusal.group).text;
     case Reason::kListsDiffer:
       return fmt::format(
-          "rank {} of job {} has another list of aggregators; give every rank the "
-          "same list",
-          refusal.value, config.job_id);
+          "rank {} of job {} has another list of aggregators; give every rank the same list; rank "
+          "{} has {}",
+          refusal.value, config.job_id, config.rank, list_text(config.aggregators));
     case Reason::kOtherTraining:
       return refusal.value == 0
                  ? fmt::format("job {} at {} is synchronous, but this worker trains asynchronously",
@@ -136,7 +136,13 @@ EndReason connection_closed(const Endpoint& server) {
           fmt::format("aggregator {} has ended (its shared memory is closed)", server.to_string())};
 }
 
-EndReason no_answer(const Endpoint& server, Duration waited) {
+EndReason no_answer(const Endpoint& server, Duration waited, std::optional<uint8_t> other_version) {
+  if (other_version) {
+    return {Status::kAggregatorGone,
+            fmt::format("aggregator {} has version {} of the protocol, and this worker version {}; "
+                        "run the same release on both",
+                        server.to_string(), *other_version, wire::kExtensionVersion)};
+  }
   return {Status::kAggregatorGone, fmt::format("aggregator {} does not answer (waited {:.1f} s)",
                                                server.to_string(), in_seconds(waited))};
 }
@@ -171,9 +177,14 @@ EndReason job_in_use_by_plain_clients(const CommunicatorConfig& config) {
 
 EndReason ranks_not_joined(const CommunicatorConfig& config, const std::string& ranks,
                            Duration waited) {
-  return {Status::kPeerMissing, fmt::format("rank {} has not joined job {} within {:.1f} s",
-                                            ranks.empty() ? "behind another aggregator" : ranks,
-                                            config.job_id, in_seconds(waited))};
+  std::string text = fmt::format("rank {} has not joined job {} within {:.1f} s",
+                                 ranks.empty() ? "behind another aggregator" : ranks, config.job_id,
+                                 in_seconds(waited));
+  if (!ranks.empty() && !config.aggregators.empty() && !config.from_directory) {
+    text += fmt::format("; if it runs, its list of aggregators may differ from this rank's, {}",
+                        list_text(config.aggregators));
+  }
+  return {Status::kPeerMissing, std::move(text)};
 }
 
 EndReason upper_aggregator_silent(const CommunicatorConfig& config, const Endpoint& upper,

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "base/endpoint.h"
@@ -41,8 +42,9 @@ struct EndReason {
 [[nodiscard]] EndReason nothing_listens(const Endpoint& server);
 /// The aggregator's process has closed the local connection. Also while the session runs.
 [[nodiscard]] EndReason connection_closed(const Endpoint& server);
-/// The aggregator never answered.
-[[nodiscard]] EndReason no_answer(const Endpoint& server, Duration waited);
+/// The aggregator never answered, or only with messages of another version of the protocol.
+[[nodiscard]] EndReason no_answer(const Endpoint& server, Duration waited,
+                                  std::optional<uint8_t> other_version = {});
 [[nodiscard]] EndReason rank_taken(const CommunicatorConfig& config);
 [[nodiscard]] EndReason job_in_use(const CommunicatorConfig& config);
 /// The directory has not found the job's aggregators.

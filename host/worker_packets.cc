@@ -142,6 +142,7 @@ Outgoing WorkerProtocol::write_probe(uint64_t position, std::span<std::byte> out
   const bool about_run = !contents.transfer->receive_only;
   if (about_run) message.extension.flags |= wire::kFlagRun;
   message.extension.tensor_elements = repair_.on_probe_sent(position, about_run, now);
+  note_question(now);
   counters_.probes++;
   record(recorder::Kind::kProbed, position);
   Outgoing packet = write_control(message, out);
@@ -163,6 +164,7 @@ Outgoing WorkerProtocol::write_join(std::span<std::byte> out, Instant now) {
   Message message = control(MessageType::kJoin);
   message.extension.key = nonce_;
   message.body = join_.take_request(now);
+  note_question(now);
   return write_control(message, out);
 }
 

@@ -65,7 +65,7 @@ void WorkerProtocol::leave(Instant) { end(closed()); }
 void WorkerProtocol::on_time(Instant now) {
   round_at_ = now;
   if (recorder_ != nullptr) recorder_->flush();
-  check_refusals(now);
+  check_aggregator(now);
   if (end_.ended()) return;
   if (!join_.joined()) {
     end_if(join_.check_deadline(now));
@@ -92,7 +92,7 @@ void WorkerProtocol::on_refused(Instant now) {
   const bool asks = !join_.joined() || (config_.repair && stream_.base() < stream_.next());
   if (!asks) return;
   refusals_.on_refused(repair_.last_heard_at(), now);
-  check_refusals(now);
+  check_aggregator(now);
 }
 
 Instant WorkerProtocol::refused_until() const {
@@ -100,9 +100,33 @@ Instant WorkerProtocol::refused_until() const {
                            join_.joined() ? kRefusedSessionFor : config_.server_wait);
 }
 
-void WorkerProtocol::check_refusals(Instant now) {
+std::optional<Duration> WorkerProtocol::silent_limit() const {
+  if (!join_.joined()) {
+    return config_.from_directory ? std::optional(kSilentListedFor) : std::nullopt;
+  }
+  if (config_.server_silent || config_.aggregators.size() <= 1) return config_.server_silent;
+  return kSilentSessionFor;
+}
+
+/// Records a question that a living aggregator answers at once.
+void WorkerProtocol::note_question(Instant now) {
+  if (const auto limit = silent_limit()) silence_.on_asked(repair_.last_heard_at(), *limit, now);
+}
+
+Instant WorkerProtocol::silent_until() const {
+  const auto limit = silent_limit();
+  return limit ? silence_.ends_at(repair_.last_heard_at(), *limit) : Instant::never();
+}
+
+/// Ends the session or the join if the aggregator is lost.
+void WorkerProtocol::check_aggregator(Instant now) {
   const bool waits = !join_.joined() || stream_.base() < stream_.next();
-  if (!end_.ended() && waits && now >= refused_until()) end(nothing_listens(config_.server));
+  if (end_.ended() || !waits) return;
+  if (now >= refused_until()) return end(nothing_listens(config_.server));
+  if (now < silent_until()) return;
+  const Duration silent_for = now - silence_.silent_since();
+  end(join_.joined() ? aggregator_silent(config_.server, silent_for)
+                     : no_answer(config_.server, silent_for));
 }
 
 void WorkerProtocol::on_closed() {
@@ -111,11 +135,13 @@ void WorkerProtocol::on_closed() {
 
 Instant WorkerProtocol::next_deadline() const {
   if (end_.ended()) return end_.next_good_bye();
-  if (!join_.joined()) return std::min(join_.next_deadline(), refused_until());
+  if (!join_.joined()) {
+    return std::min({join_.next_deadline(), refused_until(), silent_until()});
+  }
   Instant next = std::min({repair_.next_scan(), sent_at_ + kKeepAliveEvery, report_at_});
   if (stream_.base() < stream_.next()) {
     next = std::min(next, end_.deadline_of(stream_.first_sent_at(stream_.base())));
-    next = std::min(next, refused_until());
+    next = std::min({next, refused_until(), silent_until()});
     if (config_.on_event) {
       const Instant sent_at = stream_.first_sent_at(stream_.base());
       next = std::min(next, announcer_.due_at(stream_.base(), sent_at));
@@ -161,6 +187,7 @@ std::optional<Duration> WorkerProtocol::on_packet(std::span<const std::byte> pay
           wire::DecodeStatus::kOk ||
       !message.header.extended || message.header.job_id != config_.job_id) {
     counters_.invalid_packets++;
+    if (const auto version = wire::other_version(head)) join_.note_other_version(*version);
     return {};
   }
   if (!is_for_this_session(message)) {

@@ -27,6 +27,7 @@
 #include "host/refusal_watch.h"
 #include "host/session_end.h"
 #include "host/session_join.h"
+#include "host/silence_watch.h"
 #include "host/stream_window.h"
 #include "host/tensor_protocol.h"
 #include "host/worker_config.h"
@@ -84,6 +85,7 @@ class WorkerProtocol final : public TensorProtocol {
     return join_.terms().narrow_gradients;
   }
   [[nodiscard]] uint32_t window() const override { return join_.terms().window; }
+  [[nodiscard]] uint32_t job_window() const override { return join_.terms().job_window; }
   [[nodiscard]] uint32_t channels() const override { return join_.terms().channels; }
   [[nodiscard]] Duration straggler_timeout() const override {
     return join_.terms().straggler_timeout;
@@ -120,7 +122,12 @@ class WorkerProtocol final : public TensorProtocol {
   void on_notice(const wire::Message& notice, Instant now);
   /// Returns when this worker gives up, because nothing listens at the aggregator's port.
   [[nodiscard]] Instant refused_until() const;
-  void check_refusals(Instant now);
+  /// Returns how long the aggregator may leave questions unanswered; not set: until the deadline.
+  [[nodiscard]] std::optional<Duration> silent_limit() const;
+  void note_question(Instant now);
+  /// Returns when this worker gives up, because the aggregator answers no question.
+  [[nodiscard]] Instant silent_until() const;
+  void check_aggregator(Instant now);
   void end(EndReason reason);
   void end_if(std::optional<EndReason> reason);
 
@@ -160,6 +167,7 @@ class WorkerProtocol final : public TensorProtocol {
   SessionEnd end_;
   auth::MemberEnd seals_;
   RefusalWatch refusals_;
+  SilenceWatch silence_;
   Instant sent_at_;                       ///< Last packet to the aggregator.
   Instant report_at_ = Instant::never();  ///< When the next report is due.
   WaitAnnouncer announcer_;

@@ -38,7 +38,8 @@ static_assert(kServerPortsMax == 1U << ((1U << (8 - kPortBitsShift)) - 1));
 constexpr uint32_t kBodyMask = 32;
 constexpr uint32_t kBodyResultKey = kBodyMask;  // A welcome has no mask.
 constexpr uint32_t kBodySalt = kBodyMask + 8;
-constexpr uint32_t kBodyNarrow = kBodyMask + 24;    // Of a welcome.
+constexpr uint32_t kBodyNarrow = kBodyMask + 24;  // Of a welcome.
+constexpr uint32_t kBodyJobWindow = kBodyNarrow + 4;
 constexpr uint32_t kBodyNarrowWish = kBodyTimeout;  // Of a join, which has no timeout.
 constexpr uint32_t kBodyGroup = 64;
 static_assert(kBodyGroup + 16 == kControlBodyBytes);
@@ -81,6 +82,20 @@ bool has_run(const ExtensionFields& extension) {
 }
 
 }  // namespace
+
+std::optional<uint8_t> other_version(std::span<const std::byte> head) {
+  if (head.size() < TrioMlHeader::kBytes + kExtensionBytes) return {};
+  TrioMlFields header;
+  decode_header(View<TrioMlHeader>(head.data()), header);
+  const auto version = static_cast<uint8_t>(byte_at(head.data(), TrioMlHeader::kBytes) >> 4);
+  if (!header.extended || version == kExtensionVersion) return {};
+  return version;
+}
+
+bool is_join_of_any_version(std::span<const std::byte> head) {
+  const uint8_t type = byte_at(head.data(), TrioMlHeader::kBytes) & 0x0f;
+  return type == static_cast<uint8_t>(MessageType::kJoin);
+}
 
 DecodeStatus decode_extension(const std::byte* from, ExtensionFields& fields) {
   const uint8_t first = byte_at(from, 0);
@@ -163,6 +178,7 @@ void decode_body(const std::byte* from, const ExtensionFields& extension, Contro
     body.salt_high = load_be<uint64_t>(from + kBodySalt);
     body.salt_low = load_be<uint64_t>(from + kBodySalt + 8);
     body.narrow_max = load_be<uint32_t>(from + kBodyNarrow);
+    body.job_window = load_be<uint32_t>(from + kBodyJobWindow);
   } else {
     load_mask(from + kBodyMask, body.mask);
   }
@@ -208,6 +224,7 @@ void encode_body(const ControlBody& body, const ExtensionFields& extension, std:
     store_be<uint64_t>(to + kBodySalt, body.salt_high);
     store_be<uint64_t>(to + kBodySalt + 8, body.salt_low);
     store_be<uint32_t>(to + kBodyNarrow, body.narrow_max);
+    store_be<uint32_t>(to + kBodyJobWindow, body.job_window);
   } else {
     store_mask(body.mask, to + kBodyMask);
   }
@@ -309,7 +326,8 @@ const char* to_string(Reason reason) {
                                                             "not_parameters",
                                                             "job_removed",
                                                             "evicted",
-                                                            "upstream_silent"};
+                                                            "upstream_silent",
+                                                            "other_version"};
   const auto index = static_cast<uint32_t>(reason);
   return index < kNames.size() ? kNames[index] : "unknown";
 }

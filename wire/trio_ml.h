@@ -15,6 +15,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "auth/mode.h"
@@ -161,8 +162,10 @@ enum class Reason : uint8_t {
   /// Pending, notice down a tree; group: an upper aggregator that does not answer the one below it;
   /// timeout: for how long.
   kUpstreamSilent = 30,
+  /// Refusal of a join of another version of the extension. Its sender reads only the version.
+  kOtherVersion = 31,
 };
-inline constexpr uint8_t kReasonLast = 30;
+inline constexpr uint8_t kReasonLast = 31;
 /// Tells whether a kRefusal or kNotice with this reason is about an aggregator: its sender or, if
 /// ControlBody::group is set, the one that it names.
 [[nodiscard]] constexpr bool names_aggregator(MessageType type, Reason reason) {
@@ -280,6 +283,7 @@ struct ControlBody {
   /// Most gradients of a packet with kBlockExponent16; 0: none. kWelcome: that the job takes. kJoin
   /// of an aggregator: that it and the aggregators below it take.
   uint32_t narrow_max = 0;
+  uint32_t job_window = 0;  ///< kWelcome: the window in the job's configuration; 0: not told.
   uint32_t value = 0;       ///< The allowed value; its meaning depends on the reason.
   uint64_t key = 0;         ///< kWelcome: the receiver's key. kJoin, kCookie: the cookie.
   uint64_t result_key = 0;  ///< kWelcome: the key in all messages of the aggregator.
@@ -365,6 +369,12 @@ inline void decode_header(View<TrioMlHeader> view, TrioMlFields& fields) {
   if (has_body(extension.type)) size += kControlBodyBytes;
   return size + auth::seal_bytes(seal_mode(extension.flags));
 }
+
+/// Returns the version of a message's extension if it differs from kExtensionVersion; otherwise, or
+/// without an extension, nothing.
+[[nodiscard]] std::optional<uint8_t> other_version(std::span<const std::byte> head);
+/// Tells whether a message of any version is a join. @pre It has an extension.
+[[nodiscard]] bool is_join_of_any_version(std::span<const std::byte> head);
 
 /// Reads the extension at `from` (kExtensionBytes). @return kBadExtension or kOk.
 [[nodiscard]] DecodeStatus decode_extension(const std::byte* from, ExtensionFields& fields);

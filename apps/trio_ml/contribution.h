@@ -430,7 +430,7 @@ class ContributionThread {
     return open_member_seal(m_, *job_, sealed_message(message_, arrival_));
   }
   void answer_source(const Refusal& refusal) {
-    const Endpoint& from = arrival_.source;
+    if (refusal.why == Outcome::kBadExtension) tell_version(m_, shard_, message_, arrival_);
     switch (refusal.why) {
       case Outcome::kUnknownJob:
         if (message_.extension.type == MessageType::kJoin) {
@@ -442,7 +442,7 @@ class ContributionThread {
         send_reset(m_, shard_, *refusal.job, message_, arrival_);
         break;
       case Outcome::kPastCache:
-        tell_past_cache(m_, shard_, *refusal.job, message_, from);
+        tell_past_cache(m_, shard_, *refusal.job, message_, arrival_.source);
         break;
       case Outcome::kStaleGeneration:
         if (message_.header.extended) break;

@@ -58,6 +58,19 @@ void refuse_unknown_job(M& m, Shard& shard, const MessageHead& join, const Arriv
               .address = arrival.source});
 }
 
+/// Answers a join of another version, so that its worker can report the version of this aggregator.
+template <microcode::Machine M>
+void tell_version(M& m, Shard& shard, const MessageHead& join, const Arrival& arrival) {
+  const std::span<const std::byte> bytes = message_bytes(m, arrival);
+  if (!wire::other_version(bytes) || !wire::is_join_of_any_version(bytes)) return;
+  Message reply;
+  reply.header = join.header;
+  reply.extension = {.type = MessageType::kRefusal};
+  reply.body.reason = Reason::kOtherVersion;
+  send_to_stranger(m, shard, /*job=*/nullptr, reply, arrival.size, arrival.source,
+                   Outcome::kNoticeSent);
+}
+
 /// Sends a notice to one source.
 template <microcode::Machine M>
 void notify(M& m, Shard& shard, Job& job, const MessageHead& about, Reason reason,

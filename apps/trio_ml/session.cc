@@ -408,6 +408,7 @@ wire::ControlBody Session::welcome_body(uint32_t source) const {
       wire::window_in_room(config_.room_bytes, body.gradients_max, config_.sources);
   body.window = least_wish(least_wish(config_.block_cnt_max, room),
                            least_wish(upstream_window_, agreed_window_));
+  body.job_window = config_.block_cnt_max;
   if (config_.asynchronous) {
     // At most one push of a source to each block is under way.
     const uint64_t blocks = (config_.parameters + body.gradients_max - 1) / body.gradients_max;

@@ -102,6 +102,8 @@ typedef struct tributary_communicator tributary_communicator;
 ///   priorities   1            1 to 4; see tributary_all_reduce_priority_async()
 ///   server_wait_ms 2000       1 to 86400000; longest wait at the join for an aggregator whose machine
 ///                             answers that nothing listens at its port
+///   server_silent_ms 2000     100 to 86400000; silence of an aggregator, in spite of questions, after
+///                             which all ranks leave; default with one aggregator: deadline_ms
 ///   gradients    auto         auto, 1 to 4095; elements per packet; the smallest of all ranks
 ///   window       auto         auto, 1 to 65536; packets in flight of each thread, likewise
 ///   threads      1            1 to 16; worker threads, likewise (docs/c-api.md)

@@ -8,6 +8,7 @@
 #include <bit>
 
 #include "base/prng.h"
+#include "host/silence_watch.h"
 #include "host/switchml_config.h"
 #include "lab/faults/attack_plan.h"
 #include "lab/faults/shard_plan.h"
@@ -386,7 +387,11 @@ bool FaultPlan::is_harmful() const {
         FaultKind::kClockStep, FaultKind::kDisagreement, FaultKind::kListMismatch}) {
     if (kinds.has(kind)) return true;
   }
-  return false;
+  // A shard that is silent for so long is lost (host/silence_watch.h).
+  return sharded && std::any_of(incidents.begin(), incidents.end(), [](const Incident& incident) {
+           return incident.kind == FaultKind::kAggregatorPause &&
+                  incident.length >= host::kSilentSessionFor;
+         });
 }
 
 FaultPlan draw_plan(uint64_t seed, FaultKinds only, const PlanShape& shape) {

@@ -105,10 +105,14 @@ void Run::begin(const Incident& incident) {
       break;
     case FaultKind::kAggregatorPause:
       world_.pause_aggregator(incident.target, incident.length);
+      if (shards_) shards_->on_silence(incident.target, incident.length);
       break;
     case FaultKind::kAggregatorCrash:
       world_.stop_aggregator(incident.target, incident.refuses);
-      if (shards_) shards_->on_crash(incident.target, incident.refuses);
+      if (shards_) {
+        shards_->on_crash(incident.target, incident.refuses);
+        if (!incident.refuses) shards_->on_silence(incident.target, incident.length);
+      }
       world_.at(now() + incident.length, [this, target = incident.target] {
         world_.start_aggregator(target);
         if (plain_) plain_->on_restart(target);
@@ -116,6 +120,7 @@ void Run::begin(const Incident& incident) {
       break;
     case FaultKind::kLinkCut:
       world_.set_cut(incident, true);
+      if (shards_ && incident.aggregator) shards_->on_silence(incident.target, incident.length);
       world_.at(now() + incident.length, [this, incident] { world_.set_cut(incident, false); });
       break;
     case FaultKind::kClockStep:

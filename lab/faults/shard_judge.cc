@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <initializer_list>
 
+#include "host/silence_watch.h"
+
 namespace tributary::lab {
 namespace {
 
@@ -12,6 +14,11 @@ using host::Status;
 /// Time from an aggregator's end until every rank that waits for it is told. Source:
 /// docs/many-aggregators.md.
 constexpr Duration kToldWithin = seconds(1);
+/// The same for an aggregator that is silent. A rank asks every 100 ms, so each of the watch's steps
+/// may end that much later.
+constexpr Duration kToldOfSilenceWithin = host::kSilentSessionFor + milliseconds(500);
+/// After this time, no packet of a silent aggregator is on its way.
+constexpr Duration kSettlesWithin = milliseconds(50);
 /// Loss rate above which keep-alives, good-byes or probes may be lost in a row.
 constexpr double kFewLosses = 0.02;
 
@@ -27,22 +34,43 @@ ShardJudge::ShardJudge(const FaultPlan& plan, FaultWorld& world, Journal& journa
       world_(world),
       journal_(journal),
       crashes_(plan.parent.size()),
+      silent_(plan.parent.size()),
       unnamed_ends_(plan.jobs.size()) {
   const bool few_losses = plan.links.loss + plan.links.corrupt + plan.scramble <= kFewLosses;
-  only_crashes_ = few_losses && !has_any(plan, {FaultKind::kWorkerCrash, FaultKind::kLinkCut,
-                                                FaultKind::kClockStep, FaultKind::kDisagreement,
-                                                FaultKind::kListMismatch});
+  only_losses_ = few_losses && !has_any(plan, {FaultKind::kWorkerCrash, FaultKind::kLinkCut,
+                                               FaultKind::kClockStep, FaultKind::kDisagreement,
+                                               FaultKind::kListMismatch});
   is_prompt_ = few_losses && !has_any(plan, {FaultKind::kLinkCut, FaultKind::kClockStep,
                                              FaultKind::kDelay, FaultKind::kWorkerPause});
+  const auto losses =
+      std::count_if(plan.incidents.begin(), plan.incidents.end(), [](const Incident& incident) {
+        return incident.kind == FaultKind::kAggregatorCrash ||
+               incident.kind == FaultKind::kLinkCut || incident.kind == FaultKind::kAggregatorPause;
+      });
+  is_single_ = losses == 1 && few_losses &&
+               !has_any(plan, {FaultKind::kClockStep, FaultKind::kDelay, FaultKind::kWorkerPause});
 }
 
 void ShardJudge::on_crash(uint32_t aggregator, bool refuses) {
   crashes_[aggregator]++;
   // A machine sends few refusals, and its first crash may have used them up.
   if (!refuses || !is_prompt_ || crashes_[aggregator] > 1) return;
-  world_.at(
-      world_.core().now() + kToldWithin,
-      [this, aggregator, waiting = waiting_for(aggregator)] { check_told(aggregator, waiting); });
+  world_.at(world_.core().now() + kToldWithin,
+            [this, aggregator, waiting = waiting_for(aggregator)] {
+              if (crashes_[aggregator] > 1 || world_.server(aggregator)->runs()) return;
+              check_told(aggregator, waiting, kToldWithin);
+            });
+}
+
+void ShardJudge::on_silence(uint32_t aggregator, Duration length) {
+  if (length >= host::kSilentSessionFor) silent_[aggregator] = true;
+  if (!is_single_ || length < kSettlesWithin + kToldOfSilenceWithin) return;
+  world_.at(world_.core().now() + kSettlesWithin, [this, aggregator] {
+    world_.at(world_.core().now() + kToldOfSilenceWithin,
+              [this, aggregator, waiting = waiting_for(aggregator)] {
+                check_told(aggregator, waiting, kToldOfSilenceWithin);
+              });
+  });
 }
 
 std::vector<ShardJudge::Waiting> ShardJudge::waiting_for(uint32_t aggregator) {
@@ -61,8 +89,8 @@ std::vector<ShardJudge::Waiting> ShardJudge::waiting_for(uint32_t aggregator) {
   return waiting;
 }
 
-void ShardJudge::check_told(uint32_t aggregator, const std::vector<Waiting>& waiting) {
-  if (crashes_[aggregator] > 1 || world_.server(aggregator)->runs()) return;
+void ShardJudge::check_told(uint32_t aggregator, const std::vector<Waiting>& waiting,
+                            Duration within) {
   for (const Waiting& each : waiting) {
     if (!world_.worker(each.job, each.rank).runs()) continue;
     const ShardedRank& process = world_.sharded(each.job, each.rank);
@@ -70,13 +98,14 @@ void ShardJudge::check_told(uint32_t aggregator, const std::vector<Waiting>& wai
         process.phase() != host::TensorProtocol::Phase::kRunning) {
       continue;
     }
-    journal_.breach(Breach::kStuck,
-                    fmt::format("job {} rank {} still waits for aggregator {}, which died {} s ago",
-                                each.job, each.rank, aggregator, in_seconds(kToldWithin)));
+    journal_.breach(
+        Breach::kStuck,
+        fmt::format("job {} rank {} still waits for aggregator {}, which was lost {} s ago",
+                    each.job, each.rank, aggregator, in_seconds(within)));
   }
 }
 
-bool ShardJudge::names_crashed_aggregator(const ShardedRank& rank) const {
+bool ShardJudge::names_lost_aggregator(const ShardedRank& rank) const {
   const std::vector<host::Aggregator>& list = rank.aggregators();
   for (size_t i = 0; i < list.size(); i++) {
     const bool named = rank.status_text().find(list[i].name) != std::string::npos;
@@ -87,8 +116,9 @@ bool ShardJudge::names_crashed_aggregator(const ShardedRank& rank) const {
     // The other ranks learn that place from this one.
     const bool passed_on = list.size() == 1 || rank.failure()->lost_aggregator == i + 1;
     if (!named || !placed || !passed_on) continue;
-    for (uint32_t crashed = 0; crashed < crashes_.size(); crashed++) {
-      if (crashes_[crashed] > 0 && list[i].address == world_.address_of(crashed)) return true;
+    for (uint32_t lost = 0; lost < crashes_.size(); lost++) {
+      const bool is_lost = crashes_[lost] > 0 || silent_[lost];
+      if (is_lost && list[i].address == world_.address_of(lost)) return true;
     }
   }
   return false;
@@ -104,10 +134,10 @@ void ShardJudge::on_end(uint32_t job, uint32_t rank, const std::string& label) {
   }
   if (process.failure()->lost_aggregator == 0) unnamed_ends_[job]++;
   // A rank that is too far behind ends without a fault, with mitigation.
-  if (!only_crashes_ || process.status() == Status::kDesynchronised) return;
-  if (names_crashed_aggregator(process)) return;
+  if (!only_losses_ || process.status() == Status::kDesynchronised) return;
+  if (names_lost_aggregator(process)) return;
   journal_.breach(Breach::kWrong,
-                  fmt::format("{} does not name the aggregator that died: {}: {}", label,
+                  fmt::format("{} does not name the aggregator that was lost: {}: {}", label,
                               to_string(process.status()), process.status_text()));
 }
 

@@ -3,10 +3,11 @@
 /// Judges the reports to the ranks of sharded jobs about an aggregator that dies
 /// (docs/many-aggregators.md).
 ///
-/// Model:   Named: if only crashed aggregators can end a process, it names one, and its place in the
+/// Model:   Named: if only lost aggregators can end a process, it names one, and its place in the
 ///          list. Passed on: where only ranks that have lost an aggregator have left, the others
 ///          learn its name. In time: a rank that waits for an aggregator whose machine refuses
-///          packets ends within a second. Left: ranks leave no session over clean links.
+///          packets ends within a second. If the aggregator is only silent, that takes until the
+///          limit of host/silence_watch.h. Left: ranks leave no session over clean links.
 /// Units:   Virtual time.
 /// Errors:  Breaches in the journal.
 /// Tests:   tests/lab/faults/sharded_faults_test.cc
@@ -27,6 +28,9 @@ class ShardJudge {
 
   /// Call it when an aggregator has been stopped. @param refuses See Incident.
   void on_crash(uint32_t aggregator, bool refuses);
+  /// Call it when an aggregator neither sends nor receives for a while, because it is paused, cut off
+  /// from all ranks, or has died with its machine.
+  void on_silence(uint32_t aggregator, Duration length);
   /// Call it when a process has ended by itself. @param label Names the process.
   void on_end(uint32_t job, uint32_t rank, const std::string& label);
   /// Call it when the launcher restarts a job.
@@ -43,15 +47,18 @@ class ShardJudge {
   };
 
   [[nodiscard]] std::vector<Waiting> waiting_for(uint32_t aggregator);
-  void check_told(uint32_t aggregator, const std::vector<Waiting>& waiting);
-  [[nodiscard]] bool names_crashed_aggregator(const ShardedRank& rank) const;
+  void check_told(uint32_t aggregator, const std::vector<Waiting>& waiting, Duration within);
+  [[nodiscard]] bool names_lost_aggregator(const ShardedRank& rank) const;
 
   const FaultPlan& plan_;
   FaultWorld& world_;
   Journal& journal_;
-  bool only_crashes_ = false;           ///< No other fault of the plan may end a process.
-  bool is_prompt_ = false;              ///< No other fault of the plan delays the end.
-  std::vector<uint32_t> crashes_;       ///< Shape [aggregators].
+  bool only_losses_ = false;  ///< Nothing but a lost aggregator may end a process.
+  bool is_prompt_ = false;    ///< No other fault of the plan delays the end.
+  bool is_single_ = false;    ///< The plan has one crash, cut or pause of an aggregator, and no
+                              ///< other fault that delays the end.
+  std::vector<uint32_t> crashes_;  ///< Shape [aggregators].
+  std::vector<bool> silent_;  ///< Shape [aggregators]: for longer than the limit, at some time.
   std::vector<uint32_t> unnamed_ends_;  ///< Of a job since its start, without a lost aggregator.
 };
 

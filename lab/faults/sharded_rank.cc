@@ -65,7 +65,9 @@ void ShardedRank::agree() {
     if (channel->phase() == Phase::kJoining) return;
     terms.push_back({.gradients = channel->gradients(),
                      .narrow_gradients = channel->narrow_gradients(),
-                     .channels = channel->channels()});
+                     .channels = channel->channels(),
+                     .job_window = channel->job_window(),
+                     .straggler_timeout = channel->straggler_timeout()});
   }
   agreed_ = true;
   if (const auto agreed = plan_.agree(terms); !agreed) {

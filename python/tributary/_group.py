@@ -18,7 +18,7 @@ from ._backward import reduces_gradients
 from ._collectives import Collectives, check_variable
 from ._staging import Submitter, copy_to_host
 from ._work import KeptWorks, Submissions, TributaryWork, Waiters
-from .communicator import Communicator
+from .communicator import Communicator, aggregators_of, url_without
 
 BACKEND = "tributary"
 TYPE_NAMES = {
@@ -267,13 +267,32 @@ class TributaryGroup(Collectives, dist.ProcessGroup):
     def rejoin(self):
         """Leaves the job and joins again. Every rank must call it; returns when all have joined.
 
-        Use it after Desynchronised, PeerLeft or SessionLost, then broadcast the parameters of a
-        healthy rank: see examples/rejoin.py.
+        Of several aggregators, it leaves out those that the error of any rank has named as lost, for good.
+        Use it after Desynchronised, PeerLeft, AggregatorGone or SessionLost, then broadcast the parameters
+        of a healthy rank: see examples/rejoin.py.
         """
         self.communicator.close()
         self._works.settle_all()
+        self._leave_out_lost()
         self.communicator = Communicator(self._url)
         self.error = None
+
+    def _leave_out_lost(self):
+        """Takes lost aggregators out of the URL. All ranks take out the same ones."""
+        names = [name for name, _ in aggregators_of(self._url)]
+        if len(names) < 2:
+            return
+        # A rank that has not waited for the lost aggregator has no error, so the ranks share what they know.
+        lost = torch.tensor([int(errors.is_lost(name, self.error)) for name in names], dtype=torch.int32)
+        options = dist.AllreduceOptions()
+        options.reduceOp = dist.ReduceOp.MAX
+        self.inner.allreduce([lost], options).wait()
+        gone = [name for name, is_lost in zip(names, lost.tolist()) if is_lost]
+        if not gone or len(gone) == len(names):  # With none left, the join reports why.
+            return
+        self._url = url_without(self._url, gone)
+        if self.rank() == 0:
+            warnings.warn(f"joining again without the lost aggregator {', '.join(gone)}")
 
     def close(self):
         """Leaves the job. Rank 0 prints a line if blocks were degraded."""

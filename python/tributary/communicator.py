@@ -14,6 +14,7 @@ import ctypes
 import dataclasses
 import logging
 import os
+import re
 import threading
 import warnings
 import weakref
@@ -24,6 +25,7 @@ TYPES = {"int32": 0, "float32": 1, "float16": 2, "bfloat16": 3}
 ITEM_BYTES = {"int32": 4, "float32": 4, "float16": 2, "bfloat16": 2}
 OPERATIONS = {"sum": 0, "mean": 1}
 EVENT_KINDS = ("waiting", "degraded", "straggler", "returned")
+_DEFAULT_PORT = 12000
 ROUNDS_FOR_SIGNALS_MS = 500  # Waits return to Python this often, so that Ctrl-C works.
 
 
@@ -182,6 +184,21 @@ def url_with(url, options):
     text = "&".join(f"{name}={value}" for name, value in keys.items())
     base = url.partition("?")[0]
     return f"{base}?{text}" if text else base
+
+
+def aggregators_of(url):
+    """Returns the aggregators in a URL, each as (name, text): HOST:PORT, and with its weight as it is written."""
+    entries = url.partition("://")[2].partition("?")[0].partition("/")[0].split(",")
+    named = [(entry.partition("=")[0], entry) for entry in entries]
+    return [(name if re.search(r":\d+$", name) else f"{name}:{_DEFAULT_PORT}", entry) for name, entry in named]
+
+
+def url_without(url, names):
+    """Returns the URL without the aggregators of these names."""
+    scheme, separator, rest = url.partition("://")
+    end = re.search(r"[/?]|$", rest).start()
+    left = ",".join(entry for name, entry in aggregators_of(url) if name not in names)
+    return f"{scheme}{separator}{left}{rest[end:]}"
 
 
 class _Joining:

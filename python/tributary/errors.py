@@ -6,6 +6,8 @@ A communicator stays usable after Overflow and NotFinite. After every other erro
 finished, and the ranks must join again to continue.
 """
 
+import re
+
 
 class TributaryError(RuntimeError):
     """Any error of this package."""
@@ -98,6 +100,16 @@ _BY_STATUS = {
     34: Overlap,
     35: SystemRefused,
 }
+
+
+def is_lost(aggregator, error):
+    """Returns True if an error says that the job has lost this one of its aggregators (HOST:PORT).
+
+    The text of such an error names no other aggregator.
+    """
+    if not isinstance(error, (AggregatorGone, SessionLost)):
+        return False
+    return re.search(rf"(?<![\w.:-]){re.escape(aggregator)}(?!\d)", str(error)) is not None
 
 
 def error_of(status, text):

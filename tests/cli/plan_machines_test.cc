@@ -63,6 +63,12 @@ TEST(PlanMachines, NumbersOutOfRangeAreRefused) {
   EXPECT_EQ(refusal("257"), "--workers=257 is out of range; allowed: a whole number from 0 to 256");
   EXPECT_EQ(refusal("1", "1000"),
             "--servers=1000 is out of range; allowed: a whole number from 0 to 256");
+  for (const char* odd : {"-1", "+1", "1.5", "a,-1"}) {
+    const std::string machine = odd[0] == 'a' ? "-1" : odd;
+    EXPECT_EQ(refusal("4", odd), "--servers=" + machine +
+                                     " is not allowed; allowed: a number from 0 to 256, or a list "
+                                     "of ADDRESS[:PORT][@GBIT], as in 10.0.0.2:12000@25");
+  }
   std::string many = "a0";
   for (uint32_t i = 1; i <= kPlanMachinesMax; i++) many += fmt::format(",a{}", i);
   EXPECT_EQ(refusal(many), "--workers lists 257 machines; allowed: up to 256");

@@ -161,10 +161,10 @@ TEST(CommunicatorUrl, RefusalsNameKeyValueAndAllowedValues) {
   };
   EXPECT_THAT(
       query("colour=red"),
-      StartsWith(
-          "unknown key 'colour'; allowed are rank, world, deadline_ms, server_wait_ms, "
-          "gradients, window, threads, priorities, format, wire, scale, source, local, auth, "
-          "secret_file, asynchronous, record and loss"));
+      StartsWith("unknown key 'colour'; allowed are rank, world, deadline_ms, server_wait_ms, "
+                 "server_silent_ms, gradients, window, threads, priorities, format, wire, scale, "
+                 "source, local, auth, "
+                 "secret_file, asynchronous, record and loss"));
   EXPECT_THAT(query("colour=red"), HasSubstr("(in 'tributary://box/job/1?rank=0&world=4&colour"));
   EXPECT_THAT(query("rank=1"), StartsWith("key 'rank' is given twice"));
   EXPECT_THAT(query("wire=8"), StartsWith("wire='8' is not allowed; allowed is auto, 16 or 32"));
@@ -184,6 +184,9 @@ TEST(CommunicatorUrl, RefusalsNameKeyValueAndAllowedValues) {
                                                  "whole number from 1 to 86400000"));
   EXPECT_THAT(query("deadline_ms=5s"), StartsWith("deadline_ms='5s' is not allowed"));
   EXPECT_THAT(query("server_wait_ms=0"), StartsWith("server_wait_ms='0' is not allowed"));
+  EXPECT_THAT(query("server_silent_ms=99"),
+              StartsWith("server_silent_ms='99' is not allowed; allowed is a whole number from "
+                         "100 to 86400000"));
   EXPECT_THAT(query("format=float"),
               StartsWith("format='float' is not allowed; allowed is exponent or fixed"));
   for (const char* scale : {"0", "-1", "inf", "nan", "1e99", "", "1x"}) {

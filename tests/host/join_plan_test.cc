@@ -76,6 +76,32 @@ TEST(JoinPlan, DifferentBlocksAreRefusedByName) {
   EXPECT_THAT(agreed.error().text, HasSubstr("gradients=64"));
 }
 
+/// Returns the refusal of two aggregators with these terms; empty: they agree.
+std::string refusal(const JoinPlan::Terms& first, const JoinPlan::Terms& second) {
+  JoinPlan plan(on({at(1, 1), at(2, 1)}));
+  const auto agreed = plan.agree(std::vector{first, second});
+  return agreed ? "" : agreed.error().text;
+}
+
+TEST(JoinPlan, DifferentWindowsAreRefusedByName) {
+  EXPECT_EQ(refusal({.job_window = 4096}, {.job_window = 16}),
+            "job 5 has a window of 4096 blocks at aggregator 10.0.0.1:12000, and of 16 at "
+            "10.0.0.2:12000; give the jobs the same window");
+  EXPECT_EQ(refusal({.job_window = 16}, {.job_window = 16}), "");
+  EXPECT_EQ(refusal({.job_window = 4096}, {.job_window = 0}), "");  // An older aggregator.
+}
+
+TEST(JoinPlan, MitigationAtOneAggregatorOnlyIsRefusedByName) {
+  const JoinPlan::Terms on{.straggler_timeout = milliseconds(10)};
+  const JoinPlan::Terms slower{.straggler_timeout = milliseconds(20)};
+  const JoinPlan::Terms off{};
+  EXPECT_EQ(refusal(off, on),
+            "job 5 has straggler mitigation at aggregator 10.0.0.2:12000, but not at "
+            "10.0.0.1:12000; give the jobs the same mitigation, on or off");
+  EXPECT_THAT(refusal(on, off), HasSubstr("at aggregator 10.0.0.1:12000, but not at 10.0.0.2"));
+  EXPECT_EQ(refusal(on, slower), "");
+}
+
 TEST(JoinPlan, AutomaticWindowsFollowTheWeights) {
   CommunicatorConfig config = on({at(1, 1), at(2, 3)});
   config.window = 0;

@@ -129,6 +129,39 @@ TEST_F(Sharded, DifferentListsAreRefusedByRank) {
                 AllOf(HasSubstr("rank 1 of job 1 has another list of aggregators"),
                       HasSubstr("give every rank the same list")));
   }
+  // Each rank names its own list, so that their errors show the difference.
+  EXPECT_THAT(ranks[0].error().text, HasSubstr("rank 0 has " + list_text(list)));
+  EXPECT_THAT(ranks[1].error().text, HasSubstr("rank 1 has " + list[1].name + "," + list[0].name));
+}
+
+TEST_F(Sharded, DisjointListsAreNamedAtTheDeadline) {
+  start(2, 2);
+  const auto list = this->list({1, 1});
+  const auto ranks = join({{list[0]}, {list[1]}}, milliseconds(300));
+  for (uint32_t rank = 0; rank < 2; rank++) {
+    ASSERT_FALSE(ranks[rank].has_value());
+    EXPECT_THAT(
+        ranks[rank].error().text,
+        HasSubstr("its list of aggregators may differ from this rank's, " + list[rank].name));
+  }
+}
+
+TEST_F(Sharded, AggregatorsOfDifferentJobsAreRefused) {
+  start(1, 2);
+  trio_ml::JobConfig narrow = Server::job_of(2);
+  narrow.block_cnt_max = 16;
+  trio_ml::JobConfig mitigating = Server::job_of(2);
+  mitigating.mitigation = true;
+  for (const auto& [job, text] : {std::pair{narrow, "a window of 1024 blocks at aggregator "},
+                                  {mitigating, "has straggler mitigation at aggregator "}}) {
+    Server other(job);
+    const std::vector<Aggregator> list{at(servers_[0]->local()), at(other.local())};
+    for (const Joined& rank : join(list)) {
+      ASSERT_FALSE(rank.has_value());
+      EXPECT_THAT(rank.error().text,
+                  AllOf(HasSubstr(text), HasSubstr(list[0].name), HasSubstr(list[1].name)));
+    }
+  }
 }
 
 TEST_F(Sharded, OneAggregatorAndTwoAreDifferentLists) {

@@ -74,6 +74,26 @@ TEST(WorkerErrors, JoinsThatFail) {
             "rank 2, 3 has not joined job 7 within 60.0 s");
   EXPECT_EQ(ranks_not_joined(config, "", seconds(60)).text,
             "rank behind another aggregator has not joined job 7 within 60.0 s");
+  EXPECT_EQ(no_answer(config.server, seconds(1), /*other_version=*/3).text,
+            "aggregator 10.0.0.1:12000 has version 3 of the protocol, and this worker version 2; "
+            "run the same release on both");
+}
+
+TEST(WorkerErrors, JoinsNameTheirListWhereOthersMayDiffer) {
+  CommunicatorConfig config = small_config();
+  config.aggregators = {{.name = "a:1"}, {.name = "b:2", .weight = 3}};
+  EXPECT_EQ(ranks_not_joined(config, "2", seconds(5)).text,
+            "rank 2 has not joined job 7 within 5.0 s; if it runs, its list of aggregators may "
+            "differ from this rank's, a:1,b:2=3");
+  wire::ControlBody refusal;
+  refusal.reason = Reason::kListsDiffer;
+  refusal.value = 3;
+  EXPECT_EQ(refused(config, 4, refusal).text,
+            "rank 3 of job 7 has another list of aggregators; give every rank the same list; rank "
+            "1 has a:1,b:2=3");
+  config.from_directory = true;  // The directory gave it, and will give the same to others.
+  EXPECT_EQ(ranks_not_joined(config, "2", seconds(5)).text,
+            "rank 2 has not joined job 7 within 5.0 s");
 }
 
 TEST(WorkerErrors, SessionsThatEnd) {

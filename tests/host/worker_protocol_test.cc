@@ -117,6 +117,23 @@ TEST(WorkerProtocol, RefusalsNameReasonAndAllowedValues) {
   }
 }
 
+TEST(WorkerProtocol, JoinTimeOutNamesTheAggregatorsOtherVersion) {
+  ProtocolBed bed;
+  std::vector<std::byte> bytes(wire::kControlMessageBytes);
+  Message refusal;
+  refusal.header = {.job_id = 7, .extended = true};
+  refusal.extension.type = MessageType::kRefusal;
+  encode_message(refusal, bytes.data());
+  bytes[wire::TrioMlHeader::kBytes] = std::byte{0x97};  // Version 9.
+  bed.protocol.on_packet(bytes, bed.now);
+  EXPECT_EQ(bed.protocol.counters().invalid_packets, 1U);
+  bed.pass(seconds(1));
+  EXPECT_EQ(bed.protocol.status(), Status::kAggregatorGone);
+  EXPECT_EQ(bed.protocol.status_text(),
+            "aggregator 10.0.0.1:12000 has version 9 of the protocol, and this worker version 2; "
+            "run the same release on both");
+}
+
 TEST(WorkerProtocol, JoinTimeOutNamesTheMissingRanks) {
   struct Case {
     Reason reason;

@@ -98,6 +98,30 @@ class Urls(unittest.TestCase):
         with self.assertRaisesRegex(tributary.InvalidArgument, "'window' is not KEY=VALUE"):
             communicator.url_with("tributary://h/job/2?window", {"rank": 0})
 
+    def test_aggregators_have_the_names_that_the_library_gives_them(self):
+        url = "tributary://a,b:7=2,[::1],[::2]:9=3/job/2?rank=1"
+        self.assertEqual(
+            communicator.aggregators_of(url),
+            [("a:12000", "a"), ("b:7", "b:7=2"), ("[::1]:12000", "[::1]"), ("[::2]:9", "[::2]:9=3")],
+        )
+        self.assertEqual(
+            communicator.url_without(url, ["a:12000", "[::2]:9"]), "tributary://b:7=2,[::1]/job/2?rank=1"
+        )
+        self.assertEqual(communicator.url_without("tributary://a,b?rank=1", ["b:12000"]), "tributary://a?rank=1")
+        self.assertEqual(communicator.url_without("tributary://a,b", ["a:12000"]), "tributary://b")
+
+    def test_a_lost_aggregator_is_the_one_that_the_error_names(self):
+        for text in (
+            "nothing listens at 10.0.0.1:1200 (ICMP port unreachable) (aggregator 2 of 3, 10.0.0.1:1200)",
+            "rank 1 has lost aggregator 10.0.0.1:1200 (2 of 3) and left job 1",
+        ):
+            for error in (tributary.AggregatorGone(text), tributary.SessionLost(text)):
+                self.assertTrue(errors.is_lost("10.0.0.1:1200", error))
+                for other in ("10.0.0.1:120", "0.0.0.1:1200", "10.0.0.1:12000", "10.0.0.2:1200"):
+                    self.assertFalse(errors.is_lost(other, error))
+            self.assertFalse(errors.is_lost("10.0.0.1:1200", tributary.PeerLeft(text)))
+        self.assertFalse(errors.is_lost("10.0.0.1:1200", None))
+
     def test_no_url_is_refused_with_advice(self):
         with self.assertRaisesRegex(tributary.InvalidArgument, "TRIBUTARY_URL"):
             communicator.url_with("", {})

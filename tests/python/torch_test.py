@@ -128,7 +128,7 @@ class Torch(support.ServerTest):
             self.assertIn(server.address(), text)
 
 
-class Examples(unittest.TestCase):
+class Examples(support.ServerTest):
     def run_example(self, processes, name, *arguments, flags=()):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "out.json"
@@ -179,6 +179,23 @@ class Examples(unittest.TestCase):
         self.assertIn("[2] rank 2, epoch 2: rank 2 is too far behind", ended.stdout)
         self.assertIn("epoch 2: rejoined: [2], parameters identical: True", ended.stdout)
         self.assertIn("epoch 3: rejoined: [], parameters identical: True", ended.stdout)
+
+    def test_rejoin_without_an_aggregator_that_died(self):
+        servers = [self.serve("id=1,sources=3") for _ in range(3)]
+        addresses = ",".join(server.address() for server in servers)
+        command = [support.PROGRAM, "launch", "--python", support.PYTHON, "-n", "3",
+                   "--server", addresses, str(EXAMPLES / "rejoin.py")]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as ranks:
+            lines = []
+            for line in ranks.stdout:
+                lines.append(line)
+                if "epoch 1: rejoined: []" in line:
+                    servers[1].process.kill()
+            text = "".join(lines) + ranks.stderr.read()
+        self.assertEqual(ranks.returncode, 0, text)
+        self.assertIn(f"without the lost aggregator {servers[1].address()}", text)
+        self.assertIn("rejoined: [0, 1, 2], parameters identical: True", text)
+        self.assertIn("epoch 3: rejoined: [", text)
 
 
 if __name__ == "__main__":

@@ -83,6 +83,7 @@ void expect_same(const Message& a, const Message& b) {
     EXPECT_EQ(a.body.salt_high, b.body.salt_high);
     EXPECT_EQ(a.body.salt_low, b.body.salt_low);
     EXPECT_EQ(a.body.narrow_max, b.body.narrow_max);
+    EXPECT_EQ(a.body.job_window, b.body.job_window);
   } else {
     EXPECT_EQ(a.body.mask, b.body.mask);
   }
@@ -398,6 +399,7 @@ Message random_message(Prng& prng) {
           .gradients_max = prng.below(kGradientsMax + 1),
           .timeout_us = prng.any_u32(),
           .narrow_max = prng.below(kGradientsMax + 1),
+          .job_window = prng.any_u32(),
           .value = prng.below(57),
           .key = prng.any_u64(),
           .result_key = prng.any_u64(),

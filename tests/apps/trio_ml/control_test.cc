@@ -84,6 +84,18 @@ TEST_P(Control, RefusesJoinsOfUnknownJobsAtOnce) {
   EXPECT_EQ(counted(), (Counts{{"unknown_job", 1}, {"notice_sent", 1}}));
 }
 
+TEST_P(Control, JoinOfAnotherVersionLearnsThisVersion) {
+  start();
+  Bytes join = encoded(join_message(0, 77, 2));
+  const auto type = static_cast<uint8_t>(MessageType::kJoin);
+  join[wire::TrioMlHeader::kBytes] = static_cast<std::byte>(3 << 4 | type);
+  bed_->deliver(join, worker(0));
+  const std::vector<Reply> replies = bed_->take();
+  ASSERT_EQ(replies.size(), 1U);
+  EXPECT_EQ(replies[0].message.body.reason, Reason::kOtherVersion);
+  EXPECT_EQ(counted(), (Counts{{"bad_extension", 1}, {"notice_sent", 1}}));
+}
+
 TEST_P(Control, ResultOfASessionCarriesTheExtension) {
   start();
   Message first = members_[0].contribution(0, {1, 2});

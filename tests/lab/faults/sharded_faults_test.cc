@@ -121,13 +121,37 @@ TEST(ShardedFaults, JobGoesOnWithTheOtherAggregators) {
   EXPECT_THAT(result.trace, Contains(HasSubstr("the list has 2 aggregators")));
 }
 
-TEST(ShardedFaults, SilentMachineIsNamedAtTheDeadline) {
-  FaultPlan plan = with_crash();
-  plan.incidents[0].refuses = false;
-  plan.incidents[0].length = seconds(15);
-  const FaultResult result = run_faults(plan, /*traced=*/true);
-  expect_good(result);
-  EXPECT_GE(count_of(result, "2 of 3"), 4U);
+// Neither says a word to the ranks. The judge expects that all ranks are told in time.
+TEST(ShardedFaults, SilentAggregatorIsNamedToEveryRank) {
+  for (const FaultKind kind :
+       {FaultKind::kAggregatorCrash, FaultKind::kAggregatorPause, FaultKind::kLinkCut}) {
+    SCOPED_TRACE(to_string(kind));
+    FaultPlan plan = with_crash();
+    plan.kinds = {};
+    plan.kinds.add(kind);
+    plan.incidents[0].kind = kind;
+    plan.incidents[0].refuses = false;
+    const FaultResult result = run_faults(plan, /*traced=*/true);
+    expect_good(result);
+    EXPECT_EQ(result.restarts, 1U);
+    EXPECT_EQ(count_of(result, "ends: aggregator_gone"), 4U);
+    EXPECT_EQ(count_of(result, "10.0.2.1:12000"), 4U);
+    EXPECT_EQ(count_of(result, "2 of 3"), 4U);
+  }
+}
+
+TEST(ShardedFaults, ShortSilenceEndsNothing) {
+  for (const FaultKind kind : {FaultKind::kAggregatorPause, FaultKind::kLinkCut}) {
+    SCOPED_TRACE(to_string(kind));
+    FaultPlan plan = with_crash();
+    plan.kinds = {};
+    plan.kinds.add(kind);
+    plan.incidents[0].kind = kind;
+    plan.incidents[0].length = milliseconds(1900);
+    const FaultResult result = run_faults(plan);
+    expect_good(result);
+    EXPECT_EQ(result.restarts, 0U);
+  }
 }
 
 TEST(ShardedFaults, PauseOfOneAggregatorOnlyDelays) {
