@@ -2,13 +2,12 @@
 #include "auth/secret.h"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
 
 #include <cstdlib>
-#include <fstream>
 #include <span>
 
 #include "auth/gmac.h"
+#include "auth/private_file.h"
 
 namespace tributary::auth {
 
@@ -28,23 +27,9 @@ Result<Key256> key_of_secret(std::string_view secret) {
 }
 
 Result<Key256> read_secret(std::string_view what, const std::string& path, bool group_may_read) {
-  const mode_t forbidden = group_may_read ? S_IROTH : S_IRGRP | S_IROTH;
-  struct stat status {};
-  if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) {
-    return failure(fmt::format("{} {}: is not a readable file", what, path));
-  }
-  if ((status.st_mode & forbidden) != 0) {
-    return failure(
-        fmt::format("{} {}: other users can read it; run: chmod 600 {}", what, path, path));
-  }
-  std::ifstream file(path, std::ios::binary);
-  std::string secret(kSecretBytesMax + 1, '\0');
-  file.read(secret.data(), static_cast<std::streamsize>(secret.size()));
-  if (file.bad() || file.gcount() == 0) {
-    return failure(fmt::format("{} {}: is empty or cannot be read", what, path));
-  }
-  secret.resize(static_cast<size_t>(file.gcount()));
-  auto key = key_of_secret(secret);
+  const auto secret = read_private_file(what, path, kSecretBytesMax, group_may_read);
+  if (!secret) return tl::unexpected(secret.error());
+  auto key = key_of_secret(*secret);
   if (!key) return failure(fmt::format("{} {}: {}", what, path, key.error().text));
   return key;
 }

@@ -294,6 +294,7 @@ int run_trio_ml(const ServeFlags& flags) {
   std::function<void()> reload;
   if (flags.settings.is_from_file(server::job_keys())) {
     reload = [&] {
+      (*control)->reload_tokens();
       if (!(*control)->is_ending()) reload_jobs(flags.settings, jobs, log.log());
     };
   }

@@ -8,7 +8,6 @@
 #include <functional>
 #include <optional>
 
-#include "auth/secret.h"
 #include "cli/settings.h"
 #include "cli/version.h"
 #include "io/udp/socket_address.h"
@@ -51,14 +50,15 @@ void add_control_flags(CLI::App& command, ControlFlags& flags) {
                   "the address and port of --listen")
       ->type_name("NAME");
   command
-      .add_option(
-          "--http", flags.http,
-          "Serve the dashboard and the control API over TCP, read-only: a port of 127.0.0.1, "
-          "or ADDRESS:PORT, which needs --http-token-file (trio-ml)")
+      .add_option("--http", flags.http,
+                  "Serve the dashboard and the control API over TCP: a port of 127.0.0.1, or "
+                  "ADDRESS:PORT, which needs --http-token-file, as do commands (trio-ml)")
       ->type_name("[ADDRESS:]PORT");
   command
-      .add_option("--http-token-file", flags.http_token_file,
-                  "File with the token that every request to --http must carry; mode 600")
+      .add_option(
+          "--http-token-file", flags.http_token_file,
+          "File with tokens, of which every request to --http must carry one; mode 600. A line "
+          "is TOKEN [read|write] [LAST_DAY]")
       ->type_name("FILE");
 }
 
@@ -78,18 +78,20 @@ Result<void> ServedControl::start_socket(const std::string& name) {
 Result<void> ServedControl::start_http(const ControlFlags& flags) {
   const auto at = control::parse_http_address(flags.http);
   if (!at) return tl::unexpected(at.error());
-  std::optional<auth::Key256> token_key;
+  control::TokenGate::TokenSource tokens;
   if (!flags.http_token_file.empty()) {
-    const auto key = auth::read_secret("--http-token-file", flags.http_token_file);
-    if (!key) return tl::unexpected(key.error());
-    token_key = *key;
+    auto file = control::TokenFile::open("--http-token-file", flags.http_token_file,
+                                         [this](const auto& error) { note_tokens(error); });
+    if (!file) return tl::unexpected(file.error());
+    token_file_ = *std::move(file);
+    tokens = [this] { return token_file_->tokens(); };
   } else if (!io::is_loopback(*at)) {
     return failure(
         fmt::format("--http {}: other machines can reach this address; give --http-token-file, or "
                     "an address of 127.0.0.0/8",
                     flags.http));
   }
-  gate_ = std::make_unique<control::TokenGate>(token_key, at->port);
+  gate_ = std::make_unique<control::TokenGate>(std::move(tokens), at->port);
   auto server = control::HttpServer::start(*at, [this](const control::Request& request) {
     return gate_->handle(
         request, [this](const auto& passed) { return control::Pages(*api_).handle(passed); });
@@ -98,6 +100,18 @@ Result<void> ServedControl::start_http(const ControlFlags& flags) {
   http_ = *std::move(server);
   url_ = fmt::format("http://{}/", at->to_string());
   return {};
+}
+
+void ServedControl::note_tokens(const std::optional<Error>& error) {
+  if (error) {
+    log_.write(server::LogLevel::kError, "tokens_not_read", {{"error", error->text}});
+  } else {
+    log_.write(server::LogLevel::kInfo, "tokens_read");
+  }
+}
+
+void ServedControl::reload_tokens() {
+  if (token_file_ != nullptr) token_file_->read_again();
 }
 
 Result<std::unique_ptr<ServedControl>> ServedControl::start(const ControlFlags& flags,

@@ -11,6 +11,7 @@
 #include <CLI/CLI.hpp>
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/result.h"
@@ -53,22 +54,27 @@ class ServedControl {
   [[nodiscard]] const std::string& url() const { return url_; }
   /// Lets /readyz answer that the server takes no new workers.
   void set_ending() { ending_.store(true); }
+  /// Reads the tokens of --http-token-file again.
+  void reload_tokens();
   [[nodiscard]] bool is_ending() const { return ending_.load(); }
   /// The commands of an operator; each has a line in the log.
   [[nodiscard]] server::JobControl& jobs() { return jobs_; }
 
  private:
   ServedControl(server::Appliance& appliance, server::ServerLog& log)
-      : jobs_(appliance, log.log()) {}
+      : log_(log.log()), jobs_(appliance, log.log()) {}
   Result<void> start_socket(const std::string& name);
   Result<void> start_http(const ControlFlags& flags);
+  void note_tokens(const std::optional<Error>& error);
 
+  server::Log& log_;
   server::LoggedJobs jobs_;
   std::atomic<bool> ending_{false};
   std::string warning_;
   std::string url_;
   control::History history_;
-  std::unique_ptr<control::TokenGate> gate_;  ///< Null: no TCP port.
+  std::unique_ptr<control::TokenFile> token_file_;  ///< Null: no TCP port, or no token.
+  std::unique_ptr<control::TokenGate> gate_;        ///< Null: no TCP port.
   std::unique_ptr<control::Api> api_;
   // Their threads end first, because they use what stands above.
   std::unique_ptr<control::Observer> observer_;

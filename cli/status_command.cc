@@ -46,14 +46,16 @@ std::string or_dash(const json& value, const char* unit = "") {
 }
 
 std::string job_lines(const json& jobs) {
-  std::string text = fmt::format("{:>5} {:>8} {:>9} {:>10} {:>12} {:>14}\n", "job", "session",
-                                 "members", "in flight", "blocks/s", "blocks");
+  std::string text =
+      fmt::format("{:>5} {:>8} {:>9} {:>10} {:>12} {:>14} {:>10}\n", "job", "session", "members",
+                  "in flight", "blocks/s", "blocks", "degraded");
   for (const json& job : jobs) {
-    text += fmt::format("{:>5} {:>8} {:>9} {:>10} {:>12.0f} {:>14}\n", job.at("id").dump(),
-                        job.at("session") == 0 ? "-" : "runs",
-                        fmt::format("{}/{}", job.at("members").dump(), job.at("sources").dump()),
-                        job.at("blocks_in_progress").dump(), job.at("blocks_per_s").get<double>(),
-                        job.at("blocks_total").dump());
+    text +=
+        fmt::format("{:>5} {:>8} {:>9} {:>10} {:>12.0f} {:>14} {:>8.2f} %\n", job.at("id").dump(),
+                    job.at("session") == 0 ? "-" : "runs",
+                    fmt::format("{}/{}", job.at("members").dump(), job.at("sources").dump()),
+                    job.at("blocks_in_progress").dump(), job.at("blocks_per_s").get<double>(),
+                    job.at("blocks_total").dump(), job.at("degraded_share").get<double>() * 100);
   }
   return text;
 }

@@ -23,7 +23,6 @@
 #include "host/straggler_pattern.h"
 #include "host/switchml_config.h"
 #include "host/worker_recorder.h"
-#include "recorder/abnormal_end.h"
 
 namespace tributary::cli {
 namespace {
@@ -253,10 +252,6 @@ void run_with(const WorkerOptions& options, WorkerInterrupt& interrupt, WorkerRe
   host::Communicator& joined = **communicator;
   interrupt.set_reaction([&joined] { joined.close(); });
   const auto recorder = joined.recorder();
-  std::optional<recorder::AbnormalEnd> abnormal_end;
-  if (recorder != nullptr) {
-    abnormal_end.emplace(recorder->flight_recorder(), recorder->abnormal_path());
-  }
 
   Iterations<T> iterations(options, std::move(input), joined, interrupt, result);
   iterations.run();

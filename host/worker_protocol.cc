@@ -80,7 +80,9 @@ void WorkerProtocol::on_time(Instant now) {
     end_if(end_.check_deadline({oldest, stream_.first_sent_at(oldest)}, repair_.last_heard_at(),
                                join_.terms(), now));
   }
-  if (!end_.ended()) announce_wait(now);
+  if (end_.ended()) return;
+  announce_wait(now);
+  record_stall(now);
   if (!end_.ended() && now >= repair_.next_scan()) {
     repair_.scan(stream_.base(), stream_.next(), now);
   }
@@ -141,7 +143,7 @@ Instant WorkerProtocol::next_deadline() const {
   Instant next = std::min({repair_.next_scan(), sent_at_ + kKeepAliveEvery, report_at_});
   if (stream_.base() < stream_.next()) {
     next = std::min(next, end_.deadline_of(stream_.first_sent_at(stream_.base())));
-    next = std::min({next, refused_until(), silent_until()});
+    next = std::min({next, refused_until(), silent_until(), stall_at()});
     if (config_.on_event) {
       const Instant sent_at = stream_.first_sent_at(stream_.base());
       next = std::min(next, announcer_.due_at(stream_.base(), sent_at));

@@ -133,6 +133,10 @@ class WorkerProtocol final : public TensorProtocol {
 
   // worker_report.cc: this worker's report on the others and on itself.
   void announce_wait(Instant now);
+  void record_stall(Instant now);
+  /// Returns when the oldest block's wait is a stall; never if that is recorded, or nothing is.
+  /// @pre A block is outstanding.
+  [[nodiscard]] Instant stall_at() const;
   void announce_degraded(const Transfer& transfer);
   void announce_stragglers(const SourceSet& before);
   [[nodiscard]] wire::WorkerReport report(Instant now) const;
@@ -175,6 +179,7 @@ class WorkerProtocol final : public TensorProtocol {
   PermanentStragglers permanent_;
   CommunicatorCounters counters_;
   recorder::Writer* const recorder_;  ///< Null: nothing is recorded.
+  uint64_t stalled_ = UINT64_MAX;     ///< The position whose stall was recorded last.
   Instant round_at_;                  ///< The driver's last time, for the recorder.
 };
 

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <csignal>
 #include <utility>
 #include <vector>
 
@@ -25,6 +26,23 @@ Result<std::shared_ptr<WorkerRecorder>> WorkerRecorder::open(const std::string& 
       *std::move(files));
 }
 
+WorkerRecorder::WorkerRecorder(recorder::RecorderConfig config, recorder::RecordingFiles files)
+    : recorder_(std::move(config)),
+      files_(std::move(files)),
+      abnormal_end_(recorder::AbnormalEnd::arm_if_free(
+          recorder_, files_.path_for(recorder::Cause::kAbnormalEnd),
+          files_.path_for(recorder::Cause::kSignal))) {
+  // The program's threads take its signals, not this one.
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  writer_ = std::jthread([this](const std::stop_token& stop) { write_stalls(stop); });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+WorkerRecorder::~WorkerRecorder() = default;
+
 recorder::Writer* WorkerRecorder::add_channel() {
   return recorder_.add_writer(recorder_.writer_count());
 }
@@ -36,6 +54,27 @@ void WorkerRecorder::store(recorder::Cause cause) {
   if (stored) {
     path_ = *std::move(stored);
   } else {
+    problem_ = stored.error().text;
+  }
+}
+
+void WorkerRecorder::store_stall(Instant now) {
+  const std::lock_guard lock(stall_mutex_);
+  if (!stall_files_.take(now)) return;
+  has_stall_ = true;
+  stalled_.notify_one();
+}
+
+void WorkerRecorder::write_stalls(const std::stop_token& stop) {
+  std::unique_lock lock(stall_mutex_);
+  while (stalled_.wait(lock, stop, [this] { return has_stall_; })) {
+    has_stall_ = false;
+    lock.unlock();
+    const auto cause = recorder::Cause::kStall;
+    const auto stored = files_.store(cause, recording_of(recorder_, cause));
+    lock.lock();
+    if (stored) continue;
+    const std::lock_guard text_lock(mutex_);
     problem_ = stored.error().text;
   }
 }

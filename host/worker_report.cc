@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "host/worker_protocol.h"
+#include "host/worker_recorder.h"
 
 namespace tributary::host {
 namespace {
@@ -35,6 +36,32 @@ void WorkerProtocol::announce_wait(Instant now) {
                     .ranks = end_.missing_at(oldest, join_.terms()),
                     .waited = now - first_sent_at,
                     .text = reason.text});
+}
+
+Instant WorkerProtocol::stall_at() const {
+  const uint64_t oldest = stream_.base();
+  if (recorder_ == nullptr || oldest == stalled_) return Instant::never();
+  return stream_.first_sent_at(oldest) + recorder::kStallAfter;
+}
+
+/// Records once that the oldest block stalls, and has a file written.
+void WorkerProtocol::record_stall(Instant now) {
+  if (stream_.base() == stream_.next() || now < stall_at()) return;
+  stalled_ = stream_.base();
+  uint32_t missing = recorder::kNoRank;
+  const SourceSet ranks = end_.missing_at(stalled_, join_.terms());
+  for (uint32_t rank = config_.world; rank > 0; rank--) {
+    if ((ranks[(rank - 1) / 64] >> ((rank - 1) % 64) & 1) != 0) missing = rank - 1;
+  }
+  recorder_->note(
+      {.kind = recorder::Kind::kStalled,
+       .job = config_.job_id,
+       .rank = static_cast<uint16_t>(missing),
+       .block = static_cast<uint32_t>(stalled_),
+       .count = 1,
+       .value = static_cast<uint64_t>(in_milliseconds(now - stream_.first_sent_at(stalled_)))},
+      now);
+  config_.recorder->store_stall(now);
 }
 
 void WorkerProtocol::announce_degraded(const Transfer& transfer) {

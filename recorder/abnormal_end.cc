@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -17,13 +18,20 @@
 namespace tributary::recorder {
 namespace {
 
-constexpr std::array kSignals{SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+/// The signals of bugs, then those of an operator.
+constexpr std::array kSignals{SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTERM, SIGUSR2};
+constexpr size_t kBugs = 5;
 
-/// What the handler needs. Set before the handlers are installed.
+using Path = std::array<char, 512>;
+
+/// What the handlers need. Set before the handlers are installed.
 struct Armed {
   std::atomic<const FlightRecorder*> recorder{nullptr};
-  std::atomic<pid_t> failed{0};  ///< The thread that writes; 0: none has failed.
-  std::array<char, 512> path{};
+  std::atomic<pid_t> failed{0};            ///< The thread that writes; 0: none has failed.
+  std::atomic<bool> writes_signal{false};  ///< A thread writes the file of an operator's signal.
+  Path path{};
+  Path signal_path{};
+  size_t count = 0;  ///< Of kSignals that have a handler.
   std::array<struct sigaction, kSignals.size()> before{};
 };
 Armed armed;
@@ -55,23 +63,23 @@ void say_number(int number) {
   say({digits.data(), static_cast<size_t>(end - digits.data())});
 }
 
-void restore_handlers() {
-  for (size_t i = 0; i < kSignals.size(); i++) {
-    static_cast<void>(sigaction(kSignals[i], &armed.before[i], nullptr));
-  }
+bool is_bug(size_t index) { return index < kBugs; }
+
+/// Returns the place of a signal in kSignals.
+size_t index_of(int signal) {
+  return static_cast<size_t>(std::find(kSignals.begin(), kSignals.end(), signal) -
+                             kSignals.begin());
 }
 
-void write_recording(const FlightRecorder& recorder, int signal) {
-  const int file =
-      ::open(armed.path.data(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+void write_recording(const FlightRecorder& recorder, const Path& path, Cause cause, int signal) {
+  const int file = ::open(path.data(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
   FileSink sink(file);
-  const bool written =
-      file >= 0 && recorder.write(Cause::kAbnormalEnd, sink, static_cast<uint32_t>(signal));
+  const bool written = file >= 0 && recorder.write(cause, sink, static_cast<uint32_t>(signal));
   const int error = errno;
   say("tributary: signal ");
   say_number(signal);
   say(written ? ": the last events are in " : ": cannot write the last events to ");
-  say(armed.path.data());
+  say(path.data());
   if (!written) {
     say(", error ");
     say_number(error);
@@ -80,14 +88,33 @@ void write_recording(const FlightRecorder& recorder, int signal) {
   if (file >= 0) ::close(file);
 }
 
-void on_signal(int signal) {
+void on_bug(int signal);
+void on_operator(int signal, siginfo_t* info, void* context);
+
+bool is_ours(const struct sigaction& action) {
+  if ((action.sa_flags & SA_SIGINFO) != 0) return action.sa_sigaction == on_operator;
+  return action.sa_handler == on_bug;
+}
+
+/// Restores an earlier handler, unless another one has been installed since.
+void restore_handler(size_t index) {
+  struct sigaction present {};
+  if (sigaction(kSignals[index], nullptr, &present) != 0 || !is_ours(present)) return;
+  static_cast<void>(sigaction(kSignals[index], &armed.before[index], nullptr));
+}
+
+void restore_handlers() {
+  for (size_t i = 0; i < armed.count; i++) restore_handler(i);
+}
+
+void on_bug(int signal) {
   const int error = errno;
   pid_t writer = 0;
   if (!armed.failed.compare_exchange_strong(writer, ::gettid())) {
     // Another thread writes the file and then ends the process. If it is this one, writing failed.
     while (writer != ::gettid()) ::pause();
   } else if (const FlightRecorder* recorder = armed.recorder.load(); recorder != nullptr) {
-    write_recording(*recorder, signal);
+    write_recording(*recorder, armed.path, Cause::kAbnormalEnd, signal);
   }
   restore_handlers();
   errno = error;
@@ -95,17 +122,59 @@ void on_signal(int signal) {
   ::raise(signal);
 }
 
+/// Writes the file of an operator's signal. A second one meanwhile gets none.
+void on_operator(int signal, siginfo_t* info, void* context) {
+  const int error = errno;
+  const FlightRecorder* const recorder = armed.recorder.load();
+  if (recorder != nullptr && !armed.writes_signal.exchange(true)) {
+    write_recording(*recorder, armed.signal_path, Cause::kSignal, signal);
+    armed.writes_signal.store(false);
+  }
+  const size_t index = index_of(signal);
+  const struct sigaction& before = armed.before[index];
+  errno = error;
+  if ((before.sa_flags & SA_SIGINFO) != 0) {
+    before.sa_sigaction(signal, info, context);
+  } else if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN) {
+    before.sa_handler(signal);
+  } else if (signal == SIGTERM && before.sa_handler == SIG_DFL) {
+    restore_handler(index);
+    ::raise(signal);
+  }
+}
+
 }  // namespace
 
-AbnormalEnd::AbnormalEnd(const FlightRecorder& recorder, const std::string& path) {
-  TRIB_ASSERT(armed.recorder.load() == nullptr);
+AbnormalEnd::AbnormalEnd(const FlightRecorder& recorder, const std::string& path,
+                         const std::string& signal_path) {
+  const FlightRecorder* none = nullptr;
+  TRIB_ASSERT(armed.recorder.compare_exchange_strong(none, &recorder));
+  arm(path, signal_path);
+}
+
+std::unique_ptr<AbnormalEnd> AbnormalEnd::arm_if_free(const FlightRecorder& recorder,
+                                                      const std::string& path,
+                                                      const std::string& signal_path) {
+  const FlightRecorder* none = nullptr;
+  if (!armed.recorder.compare_exchange_strong(none, &recorder)) return nullptr;
+  arm(path, signal_path);
+  return std::unique_ptr<AbnormalEnd>(new AbnormalEnd());
+}
+
+void AbnormalEnd::arm(const std::string& path, const std::string& signal_path) {
   put_text(armed.path, path.substr(0, 500).c_str());
-  armed.recorder.store(&recorder);
-  struct sigaction action {};
-  action.sa_handler = on_signal;
-  action.sa_flags = SA_ONSTACK;
-  sigemptyset(&action.sa_mask);
-  for (size_t i = 0; i < kSignals.size(); i++) {
+  put_text(armed.signal_path, signal_path.substr(0, 500).c_str());
+  armed.count = signal_path.empty() ? kBugs : kSignals.size();
+  for (size_t i = 0; i < armed.count; i++) {
+    struct sigaction action {};
+    if (is_bug(i)) {
+      action.sa_handler = on_bug;
+      action.sa_flags = SA_ONSTACK;
+    } else {
+      action.sa_sigaction = on_operator;
+      action.sa_flags = SA_ONSTACK | SA_SIGINFO | SA_RESTART;
+    }
+    sigemptyset(&action.sa_mask);
     static_cast<void>(sigaction(kSignals[i], &action, &armed.before[i]));
   }
 }

@@ -44,6 +44,7 @@ void add_job_stats(nlohmann::json& job_stats, const trio_ml::Job& job) {
   add_sources(job_stats["sources"], job);
   add("block_curr_cnt", job.record.block_curr_cnt);
   add("block_total_cnt", job.record.block_total_cnt);
+  add("block_degraded_cnt", job.record.block_degraded_cnt);
   add("memory_bytes", job.window.memory_bytes());
   add("buffers_free", job.window.buffers_free());
 }

@@ -70,6 +70,7 @@ void JobView::read(const trio_ml::Job& job, uint32_t core, Instant now) {
   if (core == 0) std::copy(job.reports.begin(), job.reports.end(), reports.begin());
   active = job.record.active_mask;
   blocks_total = job.record.block_total_cnt;
+  blocks_degraded = job.record.block_degraded_cnt;
   memory_bytes = job.window.memory_bytes();
   buffers_free = job.window.buffers_free();
   // A core notices a new session at its next packet. Until then its blocks belong to the old one.
@@ -132,6 +133,7 @@ JobSnapshot merge(const trio_ml::Session& session, std::span<const JobView> view
   for (const JobView& view : views) {
     job.blocks_in_progress += view.blocks_in_progress;
     job.blocks_total += view.blocks_total;
+    job.blocks_degraded += view.blocks_degraded;
     job.memory_bytes += view.memory_bytes;
     job.buffers_free += view.buffers_free;
     if (view.upstream) job.upstream = view.upstream;

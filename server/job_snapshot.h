@@ -69,6 +69,7 @@ class JobView {
   std::optional<UpstreamSnapshot> upstream{};  ///< Of core 0, if there is an upper aggregator.
   uint64_t blocks_in_progress = 0;
   uint64_t blocks_total = 0;
+  uint64_t blocks_degraded = 0;
   uint64_t memory_bytes = 0;
   uint64_t buffers_free = 0;
   std::vector<BlockSnapshot> oldest;  ///< A heap with the newest first; at most kOldestBlocks.
@@ -105,7 +106,8 @@ struct JobSnapshot {
   uint32_t session = 0;   ///< 0: none runs.
   bool draining = false;  ///< No further session starts.
   uint64_t blocks_in_progress = 0;
-  uint64_t blocks_total = 0;
+  uint64_t blocks_total = 0;     ///< Results since the job was added.
+  uint64_t blocks_degraded = 0;  ///< Of them without some source's contribution.
   uint64_t memory_bytes = 0;
   uint64_t buffers_free = 0;
   std::optional<UpstreamSnapshot> upstream{};  ///< Not set: there is no upper aggregator.

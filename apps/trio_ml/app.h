@@ -40,6 +40,7 @@ class App {
         note_plain_clients(*job, now);
         if (job->record.block_curr_cnt > 0) age_blocks(m, shard_, *job, slice);
       });
+      if (job->session.number() == 0) job->return_idle_memory(now);
       job->straggling.due(now, [&](const timers::TimerSlice&) { judge_sources(m, shard_, *job); });
       if (shard_.index() != 0) continue;
       job->housekeeping.due(now, [&](const timers::TimerSlice&) { keep_session(m, shard_, *job); });

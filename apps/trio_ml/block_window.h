@@ -186,6 +186,12 @@ class BlockWindow {
   /// Returns gen_id of the newest generation of plain blocks; 0 if none was seen.
   [[nodiscard]] uint16_t gen_id_newest() const { return static_cast<uint16_t>(generation_latest_); }
   [[nodiscard]] uint32_t buffers_free() const { return free_.size(); }
+  /// Tells whether no block is in progress, and no result kept or on its way out.
+  [[nodiscard]] bool is_empty() const { return free_.size() == shape_.buffer_count; }
+  /// Returns the memory of all buffers. While is_empty(), nothing in it is needed.
+  [[nodiscard]] std::span<std::byte> buffers() const {
+    return {buffers_ - shape_.seal_room_bytes, uint64_t{shape_.buffer_count} * shape_.buffer_bytes};
+  }
 
  private:
   /// Buffer numbers, last in, first out, so that a small window stays in cache. The array has a

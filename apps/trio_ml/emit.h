@@ -211,6 +211,7 @@ class Emission {
                         job_.record.block_curr_cnt--;
                       }
                       job_.record.block_total_cnt++;
+                      job_.record.block_degraded_cnt += block_.degraded ? 1 : 0;
                       result_ = job_.window.retire(block_);
                       if constexpr (M::kSuspends) {
                         if (job_.table != nullptr) job_.table->erase(job_.window.place_of(block_));

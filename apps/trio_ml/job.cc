@@ -108,6 +108,24 @@ void Job::start_over(uint32_t session_number) {
     if (config.upstream.is_set()) upward_end.start(session.upstream_salt());
   }
   rebuild_destinations();
+  idle_pages_.clear();
+  idle_memory_due_ = Instant::never();
+  if (session_number != 0) return;
+  idle_pages_.add(window.buffers());
+  if (parameters == nullptr) return;
+  for (const std::span<std::byte> bytes : parameters->session_memory()) idle_pages_.add(bytes);
+}
+
+void Job::return_idle_memory(Instant now) {
+  adopt(0);  // Shards other than 0 may not have noticed the end of the session.
+  if (idle_pages_.is_done()) return;
+  if (!window.is_empty()) idle_pages_.clear();  // Plain packets use it.
+  if (idle_memory_due_ == Instant::never()) idle_memory_due_ = now + kIdleMemoryAfter;
+  if (!idle_pages_.is_done() && now >= idle_memory_due_) {
+    idle_pages_.return_slice();
+    idle_memory_due_ = now + kIdleMemoryPause;
+  }
+  if (idle_pages_.is_done()) idle_memory_due_ = Instant::never();
 }
 
 bool Job::relocate(uint32_t source, Endpoint from) {

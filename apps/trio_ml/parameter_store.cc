@@ -89,6 +89,12 @@ void ParameterStore::start(uint32_t session, uint32_t gradients, uint32_t window
   terms_ = BlockRecord{};
 }
 
+std::array<std::span<std::byte>, 2> ParameterStore::session_memory() const {
+  const size_t records = size_t{shape_.blocks_max} * shape_.sources;
+  return {std::as_writable_bytes(std::span(lanes_, shape_.elements)),
+          std::as_writable_bytes(std::span(records_, records))};
+}
+
 uint32_t ParameterStore::lane_count(uint32_t block) const {
   const uint64_t first = uint64_t{block} * gradients_;
   return static_cast<uint32_t>(std::min<uint64_t>(gradients_, shape_.elements - first));

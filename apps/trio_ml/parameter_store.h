@@ -13,6 +13,7 @@
 /// Tests:   tests/apps/trio_ml/parameter_store_test.cc, asynchronous_test.cc
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -105,6 +106,10 @@ class ParameterStore {
   [[nodiscard]] Answer answer(uint32_t source, const Place& place);
   /// Returns the place of a source's last push to the block, if its answer has waited.
   [[nodiscard]] std::optional<Place> held_push(uint32_t source, uint32_t block) const;
+
+  /// Returns the memory of the parameters and of the pushes. No byte of it is needed between two
+  /// sessions: a block's first push initialises the block's part.
+  [[nodiscard]] std::array<std::span<std::byte>, 2> session_memory() const;
 
   // --- The terms of the session's pushes: those of the first -------------------------------------
 

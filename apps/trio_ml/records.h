@@ -211,10 +211,11 @@ struct ResultRecord {
 
 /// The fields of a job that the packet path needs (Trio paper Figure 17).
 struct JobRecord {
-  uint32_t block_curr_cnt = 0;   ///< Blocks in progress.
-  uint64_t block_total_cnt = 0;  ///< Results generated.
-  SourceMask src_mask{};         ///< Every source of the job.
-  SourceMask active_mask{};      ///< Expected sources: without permanent stragglers.
+  uint32_t block_curr_cnt = 0;      ///< Blocks in progress.
+  uint64_t block_total_cnt = 0;     ///< Results generated.
+  uint64_t block_degraded_cnt = 0;  ///< Of them without some source's contribution.
+  SourceMask src_mask{};            ///< Every source of the job.
+  SourceMask active_mask{};         ///< Expected sources: without permanent stragglers.
 };
 
 }  // namespace tributary::trio_ml

@@ -128,8 +128,8 @@ Instant Shard::housekeeping_due(const Job& job) const {
 void Shard::note_timers() {
   timers_due_ = Instant::never();
   for (const Job* job : in_order_) {
-    timers_due_ = std::min(
-        {timers_due_, job->aging.next_due(), job->straggling.next_due(), housekeeping_due(*job)});
+    timers_due_ = std::min({timers_due_, job->aging.next_due(), job->straggling.next_due(),
+                            job->idle_memory_due(), housekeeping_due(*job)});
   }
 }
 
@@ -138,7 +138,8 @@ Instant Shard::next_due() const {
   for (const Job* job : in_order_) {
     // Without a block in progress nothing can age, so an idle server sleeps.
     if (job->record.block_curr_cnt > 0) due = std::min(due, job->aging.next_due());
-    due = std::min({due, job->straggling.next_due(), housekeeping_due(*job)});
+    due =
+        std::min({due, job->straggling.next_due(), job->idle_memory_due(), housekeeping_due(*job)});
   }
   return due;
 }

@@ -117,8 +117,10 @@ typedef struct tributary_communicator tributary_communicator;
 ///   secret_file  -            file with the job's secret; default: the variable TRIBUTARY_SECRET
 ///   asynchronous off          on, off; push changes to an asynchronous job and get its parameters,
 ///                             with format=fixed (docs/asynchronous.md)
-///   record       -            folder for a recording of the rank's recent events, written when it
-///                             ends, well or not; default: the variable TRIBUTARY_RECORD
+///   record       -            folder for recordings of the rank's recent events, written when it
+///                             ends, well or not, when a block stalls, and on signals (SIGUSR2,
+///                             SIGTERM, those of bugs), which are then passed on to the program's
+///                             handlers; default: the variable TRIBUTARY_RECORD
 ///   loss         0            0 to below 1; loses packets on purpose, both ways, for experiments
 ///
 /// NULL or "" stands for the variable TRIBUTARY_URL. If the URL has no rank or world, they come

@@ -139,7 +139,11 @@ constexpr const char* kJson = "application/json";
 constexpr const char* kMetricsText = "text/plain; version=0.0.4";
 
 Reply get_metrics(const ApiConfig& config, const Request&, const UrlParts&) {
-  const Metrics metrics(config.snapshot, config.version, config.history, config.http_counters);
+  const Metrics metrics(config.snapshot, config.version,
+                        {.history = config.history,
+                         .http_counters = config.http_counters,
+                         .recorder = config.recorder,
+                         .log = config.log});
   return {.body = metrics_text(metrics), .type = kMetricsText};
 }
 

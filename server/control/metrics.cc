@@ -4,6 +4,7 @@
 #include <prometheus/text_serializer.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <sstream>
 #include <utility>
@@ -110,6 +111,8 @@ Duration longest_wait(const JobSnapshot& job, Instant now) {
 
 void add_jobs(const Snapshot& snapshot, std::vector<MetricFamily>& families) {
   Family blocks = counter("tributary_job_blocks_total", "Results of the job.");
+  Family degraded = counter("tributary_job_degraded_blocks_total",
+                            "Results of the job that lack some source's contribution.");
   Family in_progress = gauge("tributary_job_blocks_in_progress", "Blocks that wait for a source.");
   Family oldest = gauge("tributary_job_block_wait_seconds",
                         "Longest time since the last contribution to a block in progress.");
@@ -122,6 +125,7 @@ void add_jobs(const Snapshot& snapshot, std::vector<MetricFamily>& families) {
   for (const JobSnapshot& job : snapshot.jobs) {
     const Labels label{{"job", std::to_string(job.config.id)}};
     blocks.add(label, job.blocks_total);
+    degraded.add(label, job.blocks_degraded);
     in_progress.add(label, job.blocks_in_progress);
     oldest.add(label, in_seconds(longest_wait(job, snapshot.at)));
     memory.add(label, job.memory_bytes);
@@ -137,9 +141,68 @@ void add_jobs(const Snapshot& snapshot, std::vector<MetricFamily>& families) {
     }
   }
   for (Family* family :
-       {&blocks, &in_progress, &oldest, &memory, &sources, &members, &waits, &silent}) {
+       {&blocks, &degraded, &in_progress, &oldest, &memory, &sources, &members, &waits, &silent}) {
     family->move_to(families);
   }
+}
+
+/// Adds the workers' own counts, for ranks that report here: a rank below a lower aggregator reports
+/// there.
+void add_workers(const Snapshot& snapshot, std::vector<MetricFamily>& families) {
+  Family blocks = counter("tributary_worker_blocks_total", "Results that the worker took.");
+  Family degraded = counter("tributary_worker_degraded_blocks_total",
+                            "Results that lack some rank or are imprecise.");
+  Family bytes = counter("tributary_worker_bytes_total", "Bytes of tensors in the results.");
+  Family resent = counter("tributary_worker_retransmissions_total",
+                          "Contributions that the worker sent again.");
+  Family probes = counter("tributary_worker_probes_total", "Questions that the worker asked.");
+  Family wait = gauge("tributary_worker_wait_seconds",
+                      "How long the worker's oldest block waits, from a second on; else 0.");
+  for (const JobSnapshot& job : snapshot.jobs) {
+    for (const server::SourceSnapshot& source : job.sources) {
+      if (!source.report || source.ranks.size() != 1) continue;
+      const wire::WorkerReport& totals = source.report->totals;
+      const Labels rank{{"job", std::to_string(job.config.id)},
+                        {"rank", std::to_string(source.ranks[0])}};
+      blocks.add(rank, totals.blocks);
+      degraded.add(rank, totals.degraded);
+      bytes.add(rank, totals.bytes);
+      resent.add(rank, totals.retransmitted);
+      probes.add(rank, totals.probes);
+      wait.add(rank, in_seconds(milliseconds(totals.waited_ms)));
+    }
+  }
+  for (Family* family : {&blocks, &degraded, &bytes, &resent, &probes, &wait}) {
+    family->move_to(families);
+  }
+}
+
+/// @param state See server::RecordControl::state().
+void add_recorder(const nlohmann::json& state, std::vector<MetricFamily>& families) {
+  Family events = counter("tributary_recorder_events_total", "Events that the recorder took.");
+  events.add({}, state.at("recorded").get<uint64_t>());
+  Family lost = counter("tributary_recorder_events_lost_total",
+                        "Events that a recording lacks: overwritten by later ones, or left out "
+                        "because there were too many refusals.");
+  for (const char* reason : {"overwritten", "left_out"}) {
+    lost.add({{"reason", reason}}, state.at(reason).get<uint64_t>());
+  }
+  for (Family* family : {&events, &lost}) family->move_to(families);
+}
+
+/// @param stats See server::LogControl::stats().
+void add_log(const nlohmann::ordered_json& stats, std::vector<MetricFamily>& families) {
+  Family lines = counter("tributary_log_lines_total", "Lines written to the log.");
+  lines.add({}, stats.at("lines").get<uint64_t>());
+  Family lost = counter("tributary_log_lines_lost_total",
+                        "Lines that the log lacks: suppressed by its limit, not taken by its file, "
+                        "or of events that the cores could not note.");
+  constexpr std::array<std::pair<const char*, const char*>, 3> kReasons{
+      {{"suppressed", "lines_suppressed"}, {"file", "lines_lost"}, {"event", "events_lost"}}};
+  for (const auto& [reason, key] : kReasons) {
+    lost.add({{"reason", reason}}, stats.at(key).get<uint64_t>());
+  }
+  for (Family* family : {&lines, &lost}) family->move_to(families);
 }
 
 ClientMetric::Histogram histogram_of(const LatenessHistogram& lateness) {
@@ -191,8 +254,11 @@ std::vector<MetricFamily> Metrics::Collect() const {
   add_cores(snapshot, families);
   add_ports(snapshot, families);
   add_jobs(snapshot, families);
-  if (history_ != nullptr) add_lateness(*history_, families);
-  if (http_counters_) add_http(http_counters_(), families);
+  add_workers(snapshot, families);
+  if (sources_.history != nullptr) add_lateness(*sources_.history, families);
+  if (sources_.http_counters) add_http(sources_.http_counters(), families);
+  if (sources_.recorder != nullptr) add_recorder(sources_.recorder->state(), families);
+  if (sources_.log != nullptr) add_log(sources_.log->stats(), families);
   return families;
 }
 

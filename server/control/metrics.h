@@ -19,28 +19,34 @@
 
 #include "server/control/history.h"
 #include "server/control/token_gate.h"
+#include "server/log_control.h"
+#include "server/record_control.h"
 #include "server/snapshot.h"
 
 namespace tributary::control {
 
+/// The parts of a server that not every server has.
+struct MetricsSources {
+  const History* history = nullptr;  ///< Of the ranks' lateness.
+  std::function<GateCounters()> http_counters = {};
+  server::RecordControl* recorder = nullptr;
+  const server::LogControl* log = nullptr;
+};
+
 class Metrics : public prometheus::Collectable {
  public:
-  /// @param history       Source of the ranks' lateness; null: none.
-  /// @param http_counters Of the TCP port; empty: there is none.
   Metrics(std::function<server::Snapshot()> snapshot, std::string version,
-          const History* history = nullptr, std::function<GateCounters()> http_counters = {})
+          MetricsSources sources = {})
       : snapshot_(std::move(snapshot)),
         version_(std::move(version)),
-        history_(history),
-        http_counters_(std::move(http_counters)) {}
+        sources_(std::move(sources)) {}
 
   [[nodiscard]] std::vector<prometheus::MetricFamily> Collect() const override;
 
  private:
   const std::function<server::Snapshot()> snapshot_;
   const std::string version_;
-  const History* const history_;
-  const std::function<GateCounters()> http_counters_;
+  const MetricsSources sources_;
 };
 
 /// Returns the collected metrics as text (version 0.0.4 of the format).

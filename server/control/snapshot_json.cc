@@ -52,6 +52,13 @@ nlohmann::json drops_json(const Snapshot& snapshot) {
   return drops;
 }
 
+/// Returns how much of the results is degraded, from 0 to 1; 0 if there are none. Counts of one
+/// moment may come from two, so the quotient is limited.
+double degraded_share(uint64_t degraded, uint64_t total) {
+  return total == 0 ? 0.0
+                    : std::min(static_cast<double>(degraded) / static_cast<double>(total), 1.0);
+}
+
 /// Returns a worker's counts of its own. The rates are 0 if its reports have stopped.
 nlohmann::json report_json(const SourceSnapshot& source, Instant now) {
   if (!source.report) return {};
@@ -59,9 +66,6 @@ nlohmann::json report_json(const SourceSnapshot& source, Instant now) {
   const wire::WorkerReport& totals = report.totals;
   const Duration age = now - report.at;
   const bool is_fresh = source.state == server::SourceState::kMember && age <= kReportFresh;
-  const double share = totals.blocks == 0 ? 0.0
-                                          : static_cast<double>(totals.degraded) /
-                                                static_cast<double>(totals.blocks);
   std::vector<uint32_t> waits_for;
   if (is_fresh) waits_for = server::numbers_in(totals.waits_for);
   return {{"age_ms", in_milliseconds(age)},
@@ -69,7 +73,7 @@ nlohmann::json report_json(const SourceSnapshot& source, Instant now) {
           {"retransmitted_per_s", is_fresh ? report.retransmitted_per_s : 0.0},
           {"blocks", totals.blocks},
           {"bytes", totals.bytes},
-          {"degraded_share", std::min(share, 1.0)},
+          {"degraded_share", degraded_share(totals.degraded, totals.blocks)},
           {"retransmitted", totals.retransmitted},
           {"probes", totals.probes},
           {"waited_ms", is_fresh ? totals.waited_ms : 0},
@@ -127,6 +131,8 @@ nlohmann::json job_json(const JobSnapshot& job) {
           {"mitigation", job.config.mitigation},
           {"blocks_in_progress", job.blocks_in_progress},
           {"blocks_total", job.blocks_total},
+          {"blocks_degraded", job.blocks_degraded},
+          {"degraded_share", degraded_share(job.blocks_degraded, job.blocks_total)},
           {"memory_bytes", job.memory_bytes},
           {"buffers_free", job.buffers_free}};
 }
@@ -188,8 +194,7 @@ nlohmann::json status_json(const Snapshot& snapshot) {
           {"blocks_in_progress", in_progress},
           {"blocks_completed", ended - degraded},
           {"blocks_degraded", degraded},
-          {"degraded_share",
-           ended == 0 ? 0.0 : static_cast<double>(degraded) / static_cast<double>(ended)},
+          {"degraded_share", degraded_share(degraded, ended)},
           {"rx_packets", traffic.rx_packets},
           {"rx_bytes", traffic.rx_bytes},
           {"tx_packets", traffic.tx_packets},

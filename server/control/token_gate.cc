@@ -7,7 +7,7 @@
 #include <span>
 #include <string_view>
 
-#include "auth/secret.h"
+#include "auth/keys.h"
 #include "io/udp/resolve.h"
 #include "io/udp/socket_address.h"
 
@@ -18,15 +18,6 @@ constexpr std::string_view kScheme = "bearer ";
 
 char to_lower(char letter) {
   return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter;
-}
-
-std::string cookie_of(const std::optional<auth::Key256>& key, uint16_t port) {
-  if (!key) return {};
-  std::string cookie = fmt::format("tributary_{}=", port);
-  for (const std::byte byte : auth::derive(*key, "http cookie", {})) {
-    cookie += fmt::format("{:02x}", std::to_integer<uint32_t>(byte));
-  }
-  return cookie;
 }
 
 /// Returns the token of "Bearer TOKEN"; nothing if the header is absent or has another scheme.
@@ -84,23 +75,71 @@ Reply unauthorized(const Request& request, std::string_view sentence) {
   return reply;
 }
 
+bool is_reading(const Request& request) {
+  return request.method == "GET" || request.method == "HEAD";
+}
+
+/// Answers a request that may not pass.
+Reply refusal(const Request& request, GateResult result) {
+  if (result == GateResult::kMethod) {
+    Reply reply = error_reply(
+        405,
+        "over TCP this server takes commands only with a token: start it with --http-token-file; "
+        "allowed: GET and HEAD");
+    reply.headers = {{"Allow", "GET, HEAD"}};
+    return reply;
+  }
+  if (result == GateResult::kReadOnly) {
+    return error_reply(403,
+                       "this token may only read: send one whose line in the server's "
+                       "--http-token-file has the word write");
+  }
+  if (result == GateResult::kHost) {
+    return error_reply(421,
+                       "without a token this server answers only requests to localhost or a "
+                       "loopback address: correct the URL's host");
+  }
+  if (result == GateResult::kExpired) {
+    return unauthorized(request,
+                        "the token has expired: ask the server's operator for a new one, or for a "
+                        "later day in --http-token-file");
+  }
+  if (result == GateResult::kWrongToken) {
+    return unauthorized(request,
+                        "the token is wrong: send one of the file that the server's "
+                        "--http-token-file names");
+  }
+  if (!is_reading(request)) {
+    return unauthorized(request,
+                        "a command needs its token in the header Authorization: Bearer TOKEN");
+  }
+  return unauthorized(request,
+                      "this server asks for its token: send the header Authorization: Bearer "
+                      "TOKEN, or open URL?token=TOKEN in a browser");
+}
+
 }  // namespace
 
 const char* to_string(GateResult result) {
-  constexpr std::array<const char*, kGateResultCount> kNames{"passed",      "login",  "no_token",
-                                                             "wrong_token", "method", "host"};
+  constexpr std::array<const char*, kGateResultCount> kNames{
+      "passed", "login", "no_token", "wrong_token", "method", "host", "expired", "read_only"};
   return kNames[static_cast<uint32_t>(result)];
 }
 
-TokenGate::TokenGate(std::optional<auth::Key256> token_key, uint16_t port)
-    : token_key_(token_key), cookie_(cookie_of(token_key, port)) {}
-
-bool TokenGate::is_token(const std::string& token) const {
-  const auto key = auth::key_of_secret(token);
-  return key && auth::is_same_key(*key, *token_key_);
+std::chrono::sys_seconds TokenGate::wall_clock() {
+  return std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
 }
 
-bool TokenGate::has_cookie(const Request& request) const {
+std::string TokenGate::cookie_of(const Token& token) const {
+  std::string cookie = fmt::format("tributary_{}=", port_);
+  for (const std::byte byte : auth::derive(token.key, "http cookie", {})) {
+    cookie += fmt::format("{:02x}", std::to_integer<uint32_t>(byte));
+  }
+  return cookie;
+}
+
+const Token* TokenGate::token_of_cookie(const Request& request, const Tokens& tokens) const {
+  const Token* found = nullptr;
   std::string_view rest = request.cookie;
   while (!rest.empty()) {
     const size_t end = std::min(rest.find(';'), rest.size());
@@ -110,66 +149,68 @@ bool TokenGate::has_cookie(const Request& request) const {
       return auth::hash(std::as_bytes(std::span(text)));
     };
     // Hashes, so that the comparison takes as long for any cookie.
-    if (auth::is_same_key(hash_of(each), hash_of(cookie_))) return true;
+    for (const Token& token : tokens) {
+      if (auth::is_same_key(hash_of(each), hash_of(cookie_of(token)))) found = &token;
+    }
     rest.remove_prefix(std::min(end + 1, rest.size()));
   }
-  return false;
+  return found;
 }
 
-GateResult TokenGate::judge(const Request& request) const {
-  const bool reads = request.method == "GET" || request.method == "HEAD";
-  if (token_key_) {
-    const std::optional<std::string> token = bearer_token(request.authorization);
-    if (request.token && !token) {
-      if (!is_token(*request.token)) return GateResult::kWrongToken;
-      return reads ? GateResult::kLogin : GateResult::kMethod;
+TokenGate::Verdict TokenGate::judge_token(const Tokens& tokens, const std::string& token) const {
+  const Token* const found = find_token(tokens, token);
+  if (found == nullptr) return {GateResult::kWrongToken};
+  return {found->has_expired(clock_()) ? GateResult::kExpired : GateResult::kPassed, found};
+}
+
+TokenGate::Verdict TokenGate::judge(const Request& request, const Tokens& tokens) const {
+  const bool reads = is_reading(request);
+  if (const auto token = bearer_token(request.authorization)) {
+    Verdict verdict = judge_token(tokens, *token);
+    if (verdict.result == GateResult::kPassed && !reads && !verdict.token->may_write) {
+      verdict.result = GateResult::kReadOnly;
     }
-    if (token && !is_token(*token)) return GateResult::kWrongToken;
-    if (!token && !has_cookie(request)) return GateResult::kNoToken;
-  } else if (!names_loopback(request.host)) {
-    return GateResult::kHost;
+    return verdict;
   }
-  return reads ? GateResult::kPassed : GateResult::kMethod;
+  // A form of another web page can send a cookie or a URL, but no header.
+  if (!reads) return {GateResult::kNoToken};
+  if (request.token) {
+    Verdict verdict = judge_token(tokens, *request.token);
+    if (verdict.result == GateResult::kPassed) verdict.result = GateResult::kLogin;
+    return verdict;
+  }
+  const Token* const token = token_of_cookie(request, tokens);
+  if (token == nullptr) return {GateResult::kNoToken};
+  return {token->has_expired(clock_()) ? GateResult::kExpired : GateResult::kPassed, token};
 }
 
-Reply TokenGate::login_reply(const Request& request) const {
+Reply TokenGate::login_reply(const Request& request, const Token& token) const {
   // Lax: a link from a chat or a wiki opens the page of a user who has logged in.
   return {.status = 303,
           .body = {},
           .headers = {{"Location", redirect_path(request.path)},
-                      {"Set-Cookie", cookie_ + "; Path=/; HttpOnly; SameSite=Lax"}}};
+                      {"Set-Cookie", cookie_of(token) + "; Path=/; HttpOnly; SameSite=Lax"}}};
 }
 
 Reply TokenGate::handle(const Request& request, const HttpServer::Handler& handler) {
-  const GateResult result = judge(request);
-  counters_[static_cast<uint32_t>(result)].fetch_add(1, std::memory_order_relaxed);
+  std::shared_ptr<const Tokens> tokens;  // The verdict points into it.
+  Verdict verdict{GateResult::kPassed};
+  if (tokens_) {
+    tokens = tokens_();
+    verdict = judge(request, *tokens);
+  } else if (!names_loopback(request.host)) {
+    verdict = {GateResult::kHost};
+  } else if (!is_reading(request)) {
+    verdict = {GateResult::kMethod};
+  }
+  counters_[static_cast<uint32_t>(verdict.result)].fetch_add(1, std::memory_order_relaxed);
   Reply reply;
-  switch (result) {
-    case GateResult::kPassed:
-      reply = handler(request);
-      break;
-    case GateResult::kLogin:
-      reply = login_reply(request);
-      break;
-    case GateResult::kNoToken:
-      reply = unauthorized(request,
-                           "this server asks for its token: send the header Authorization: Bearer "
-                           "TOKEN, or open URL?token=TOKEN in a browser");
-      break;
-    case GateResult::kWrongToken:
-      reply = unauthorized(request,
-                           "the token is wrong: send the one in the file that the server's "
-                           "--http-token-file names");
-      break;
-    case GateResult::kMethod:
-      reply = error_reply(405, "over TCP this API only reads; allowed: GET and HEAD");
-      reply.headers = {{"Allow", "GET, HEAD"}};
-      break;
-    case GateResult::kHost:
-      reply = error_reply(421,
-                          "without a token this server answers only requests to localhost or a "
-                          "loopback address: correct the URL's host");
-      break;
+  if (verdict.result == GateResult::kPassed) {
+    reply = handler(request);
+  } else if (verdict.result == GateResult::kLogin) {
+    reply = login_reply(request, *verdict.token);
+  } else {
+    reply = refusal(request, verdict.result);
   }
   reply.headers.emplace_back("Cache-Control", "no-store");
   reply.headers.emplace_back("X-Content-Type-Options", "nosniff");

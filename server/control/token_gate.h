@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Decides which requests over TCP reach the API: readers with the token only.
+/// Decides which requests over TCP reach the API.
 ///
-/// Model:   With a token every URL needs it: in the header Authorization, or in a cookie. A browser
-///          gets the cookie from URL?token=TOKEN. The cookie does not contain the token.
-///          Without a token only loopback addresses are served, and only if the browser asked for
-///          one by its name: a page of another host cannot read them (DNS rebinding).
+/// Model:   With tokens every URL needs one: in the header Authorization, or to read in a cookie. A
+///          browser gets the cookie from URL?token=TOKEN. The cookie does not contain the token.
+///          Commands need the header, which no web page of another host can send. Without tokens
+///          only loopback addresses may read, and only if the browser asked for one by its name: a
+///          page of another host cannot read them (DNS rebinding).
 /// Bounds:  Tokens are compared by their hashes, in a time that does not depend on them.
 /// Threads: Any.
 /// Tests:   tests/server/control/token_gate_test.cc
@@ -13,19 +14,29 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
-#include <optional>
+#include <memory>
 #include <string>
 
-#include "auth/keys.h"
 #include "server/control/http_server.h"
+#include "server/control/tokens.h"
 
 namespace tributary::control {
 
 /// What became of a request over TCP.
-enum class GateResult : uint8_t { kPassed, kLogin, kNoToken, kWrongToken, kMethod, kHost };
-inline constexpr uint32_t kGateResultCount = 6;
+enum class GateResult : uint8_t {
+  kPassed,
+  kLogin,
+  kNoToken,
+  kWrongToken,
+  kMethod,  ///< A command to a server without tokens.
+  kHost,
+  kExpired,
+  kReadOnly,  ///< A command with a token that may only read.
+};
+inline constexpr uint32_t kGateResultCount = 8;
 [[nodiscard]] const char* to_string(GateResult result);
 
 /// Requests by result, in the order of GateResult.
@@ -33,24 +44,40 @@ using GateCounters = std::array<uint64_t, kGateResultCount>;
 
 class TokenGate {
  public:
-  /// @param token_key auth::key_of_secret() of the token; none: every caller may read.
-  /// @param port      Of the server. Cookies of two servers on one host have different names.
-  TokenGate(std::optional<auth::Key256> token_key, uint16_t port);
+  /// Returns the tokens that are valid at present. Any thread calls it.
+  using TokenSource = std::function<std::shared_ptr<const Tokens>()>;
 
-  /// Answers the request with `handler` if it may pass. Otherwise answers 401, 405 or 421 with one
-  /// sentence, or redirects a browser that logs in.
+  /// @param tokens Empty: every caller may read, and nobody may write.
+  /// @param port   Of the server. Cookies of two servers on one host have different names.
+  /// @param clock  Of the tokens' last days.
+  TokenGate(TokenSource tokens, uint16_t port,
+            std::function<std::chrono::sys_seconds()> clock = wall_clock)
+      : tokens_(std::move(tokens)), port_(port), clock_(std::move(clock)) {}
+
+  /// Answers the request with `handler` if it may pass. Otherwise answers 401, 403, 405 or 421
+  /// with one sentence, or redirects a browser that logs in.
   [[nodiscard]] Reply handle(const Request& request, const HttpServer::Handler& handler);
 
   [[nodiscard]] GateCounters counters() const;
 
  private:
-  [[nodiscard]] GateResult judge(const Request& request) const;
-  [[nodiscard]] bool has_cookie(const Request& request) const;
-  [[nodiscard]] bool is_token(const std::string& token) const;
-  [[nodiscard]] Reply login_reply(const Request& request) const;
+  /// What became of a request, and the token that it came with; null: none.
+  struct Verdict {
+    GateResult result;
+    const Token* token = nullptr;
+  };
+  [[nodiscard]] static std::chrono::sys_seconds wall_clock();
+  [[nodiscard]] Verdict judge(const Request& request, const Tokens& tokens) const;
+  /// Judges the token that a header or URL names.
+  [[nodiscard]] Verdict judge_token(const Tokens& tokens, const std::string& token) const;
+  /// Returns the token of which the request has the cookie; null: none.
+  [[nodiscard]] const Token* token_of_cookie(const Request& request, const Tokens& tokens) const;
+  [[nodiscard]] std::string cookie_of(const Token& token) const;
+  [[nodiscard]] Reply login_reply(const Request& request, const Token& token) const;
 
-  const std::optional<auth::Key256> token_key_;
-  const std::string cookie_;  ///< "NAME=VALUE".
+  const TokenSource tokens_;
+  const uint16_t port_;
+  const std::function<std::chrono::sys_seconds()> clock_;
   /// Relaxed: statistics, which order nothing else.
   std::array<std::atomic<uint64_t>, kGateResultCount> counters_{};
 };

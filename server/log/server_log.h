@@ -38,8 +38,7 @@ class ServerLog final : public LogControl {
   [[nodiscard]] nlohmann::ordered_json recent() const override;
   /// Changes the level and logs the change, if the old level or the new one takes info lines.
   void set_level(LogLevel level) override;
-  /// Returns the counters of the log, and `events_lost`.
-  [[nodiscard]] nlohmann::ordered_json stats() const;
+  [[nodiscard]] nlohmann::ordered_json stats() const override;
 
  private:
   void run(const std::stop_token& stop);

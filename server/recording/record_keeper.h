@@ -36,8 +36,8 @@ inline constexpr std::chrono::milliseconds kLookEvery{500};
 struct RecordConfig {
   bool on = true;
   std::string folder{};  ///< Of the files; empty: that of the control socket, if it is writable.
-  uint32_t events = 1U << 15;         ///< Of each core.
-  Duration stall_after = seconds(5);  ///< 0: no file for stalls.
+  uint32_t events = 1U << 15;                    ///< Of each core.
+  Duration stall_after = recorder::kStallAfter;  ///< 0: no file for stalls.
 };
 
 class RecordKeeper final : public RecordControl {

@@ -16,11 +16,4 @@ std::vector<control::Wait> StallWatch::find_new(std::span<const control::Wait> w
   return stalls;
 }
 
-bool StallWatch::take_file(Instant now) {
-  if (has_file_ && now - file_at_ < kStallFileEvery) return false;
-  has_file_ = true;
-  file_at_ = now;
-  return true;
-}
-
 }  // namespace tributary::server

@@ -15,12 +15,10 @@
 #include <utility>
 #include <vector>
 
+#include "recorder/stall_files.h"
 #include "server/control/who.h"
 
 namespace tributary::server {
-
-/// At most one file in this time, however many ranks stall. Assumed: a person looks at one.
-inline constexpr Duration kStallFileEvery = seconds(30);
 
 class StallWatch {
  public:
@@ -30,7 +28,7 @@ class StallWatch {
   /// Compares the waits with those of the last call. @return the new stalls.
   [[nodiscard]] std::vector<control::Wait> find_new(std::span<const control::Wait> waits);
   /// Tells whether a stall at `now` gets a file, and counts that file.
-  [[nodiscard]] bool take_file(Instant now);
+  [[nodiscard]] bool take_file(Instant now) { return files_.take(now); }
 
  private:
   /// A job and the ranks that it waits for.
@@ -38,8 +36,7 @@ class StallWatch {
 
   const Duration after_;
   std::set<Key> known_;
-  bool has_file_ = false;
-  Instant file_at_;
+  recorder::StallFiles files_;
 };
 
 }  // namespace tributary::server

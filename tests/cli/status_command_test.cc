@@ -29,7 +29,8 @@ json status_at(double uptime_s, uint64_t count) {
              {"members", 3},
              {"sources", 4},
              {"blocks_in_progress", 3},
-             {"blocks_total", count}}}},
+             {"blocks_total", count},
+             {"degraded_share", 0.125}}}},
           {"cores", {{{"cpu_s", uptime_s / 2}}}},
           {"drops", {{"wrong_key", 5}}},
           {"waits", 1}};
@@ -62,8 +63,8 @@ TEST(StatusCommand, TextShowsEverythingOnOneScreen) {
   add_rates(status, status_at(10, 10));
   const std::string text = status_text(status);
   for (const char* part : {"box (version 1.2), up 12 s", "in 20 packets/s, 20.000 Gbit/s",
-                           "3 in flight", "25 degraded (25.00 %)", "3/4", "0: 50 % CPU",
-                           "drops: wrong_key 5", "waits: 1; see tributary who"}) {
+                           "3 in flight", "25 degraded (25.00 %)", "3/4", "12.50 %\n",
+                           "0: 50 % CPU", "drops: wrong_key 5", "waits: 1; see tributary who"}) {
     EXPECT_THAT(text, HasSubstr(part));
   }
   status["drops"] = json::object();

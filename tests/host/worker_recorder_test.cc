@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <filesystem>
 
 #include "recorder/recording.h"
@@ -33,6 +34,38 @@ TEST(WorkerRecorder, WritesOneFileWithTheRank) {
   EXPECT_EQ(recording->header.cause, recorder::Cause::kFailure);
   ASSERT_EQ(recording->event_count(), 1U);
   EXPECT_EQ(recording->sections[0].events[0].block, 7U);
+}
+
+/// Returns the files of the folder whose names have this end.
+uint32_t count_files(const testing::ScratchDirectory& scratch, const std::string& end) {
+  uint32_t count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(scratch.path())) {
+    count += entry.path().string().ends_with(end) ? 1 : 0;
+  }
+  return count;
+}
+
+TEST(WorkerRecorder, StallsAreWrittenBesideTheEnd) {
+  const testing::ScratchDirectory scratch;
+  {
+    const auto recorder = WorkerRecorder::open(scratch.path(), 1, 3);
+    ASSERT_TRUE(recorder.has_value());
+    (*recorder)->store_stall(Instant());
+    (*recorder)->store_stall(Instant() + recorder::kStallFileEvery / 2);  // Too soon.
+    (*recorder)->store(recorder::Cause::kEnd);
+  }
+  EXPECT_EQ(count_files(scratch, "-stall.trec"), 1U);
+  EXPECT_EQ(count_files(scratch, "-end.trec"), 1U);
+}
+
+TEST(WorkerRecorder, SignalWritesAFileAndTheRankGoesOn) {
+  const testing::ScratchDirectory scratch;
+  const auto recorder = WorkerRecorder::open(scratch.path(), 1, 3);
+  ASSERT_TRUE(recorder.has_value());
+  std::raise(SIGUSR2);
+  EXPECT_EQ(count_files(scratch, "-signal.trec"), 1U);
+  (*recorder)->store(recorder::Cause::kEnd);
+  EXPECT_EQ(count_files(scratch, "-end.trec"), 1U);
 }
 
 TEST(WorkerRecorder, FolderThatIsGoneIsAProblemInText) {

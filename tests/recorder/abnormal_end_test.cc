@@ -60,6 +60,79 @@ TEST(AbnormalEnd, FullDiskIsOneLine) {
               "signal 6: cannot write the last events to /dev/full, error 28");
 }
 
+/// Expects a recording of an operator's signal with this number of events.
+void expect_signal_in(const std::string& path, uint32_t signal, uint64_t events) {
+  const auto recording = read_recording_file(path);
+  ASSERT_TRUE(recording.has_value()) << recording.error().text;
+  EXPECT_EQ(recording->header.cause, Cause::kSignal);
+  EXPECT_EQ(recording->header.signal, signal);
+  EXPECT_EQ(recording->event_count(), events);
+}
+
+TEST(AbnormalEnd, SignalOfAnOperatorLeavesAFileAndTheProcessGoesOn) {
+  const testing::ScratchDirectory scratch;
+  const std::string path = scratch.path() / "signal.trec";
+  FlightRecorder recorder({.events = 64});
+  Writer* const writer = recorder.add_writer(0);
+  const AbnormalEnd armed(recorder, scratch.path() / "bug.trec", path);
+  for (uint64_t events = 1; events <= 2; events++) {  // The newest file stays.
+    writer->note({.kind = Kind::kSessionStarted, .job = 1}, Instant());
+    std::raise(SIGUSR2);
+    expect_signal_in(path, SIGUSR2, events);
+  }
+  EXPECT_FALSE(std::filesystem::exists(scratch.path() / "bug.trec"));
+}
+
+TEST(AbnormalEnd, TerminationLeavesAFile) {
+  const testing::ScratchDirectory scratch;
+  const std::string path = scratch.path() / "end.trec";
+  const auto terminate = [&] {
+    FlightRecorder recorder({.events = 64});
+    recorder.add_writer(0)->note({.kind = Kind::kSessionStarted, .job = 1}, Instant());
+    const AbnormalEnd armed(recorder, "/nowhere", path);
+    std::raise(SIGTERM);
+    std::_Exit(0);
+  };
+  EXPECT_EXIT(terminate(), ::testing::KilledBySignal(SIGTERM), "signal 15: .*end.trec");
+  expect_signal_in(path, SIGTERM, 1);
+}
+
+int handled = 0;
+
+// A library must not take signals away from its program.
+TEST(AbnormalEnd, HandlersOfTheProgramStay) {
+  const testing::ScratchDirectory scratch;
+  const std::string path = scratch.path() / "signal.trec";
+  const FlightRecorder recorder({.events = 64});
+  const auto count = [](int) { handled++; };
+  handled = 0;
+  auto* const before = std::signal(SIGTERM, count);
+  {
+    const AbnormalEnd armed(recorder, "/nowhere", path);
+    std::raise(SIGTERM);
+    EXPECT_EQ(handled, 1);  // After the file.
+    expect_signal_in(path, SIGTERM, 0);
+    std::raise(SIGTERM);
+    EXPECT_EQ(handled, 2);
+    std::signal(SIGUSR2, count);  // The program's own, from now on.
+  }
+  std::raise(SIGTERM);
+  EXPECT_EQ(handled, 3);
+  std::raise(SIGUSR2);
+  EXPECT_EQ(handled, 4);
+  std::signal(SIGUSR2, SIG_DFL);
+  std::signal(SIGTERM, before);
+}
+
+TEST(AbnormalEnd, OneObjectAtATimeIsArmed) {
+  const FlightRecorder recorder({.events = 64});
+  auto first = AbnormalEnd::arm_if_free(recorder, "/nowhere", "");
+  EXPECT_NE(first, nullptr);
+  EXPECT_EQ(AbnormalEnd::arm_if_free(recorder, "/nowhere", ""), nullptr);
+  first.reset();
+  EXPECT_NE(AbnormalEnd::arm_if_free(recorder, "/nowhere", ""), nullptr);
+}
+
 TEST(AbnormalEnd, NothingIsWrittenAfterItsEnd) {
   const testing::ScratchDirectory scratch;
   const std::string path = scratch.path() / "c.trec";

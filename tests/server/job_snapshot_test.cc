@@ -61,6 +61,19 @@ TEST(JobSnapshot, CompleteBlocksAreNotInProgress) {
   EXPECT_TRUE(job.blocks.empty());
 }
 
+TEST(JobSnapshot, CountsTheDegradedBlocksOfEachJob) {
+  trio_ml::JobConfig config = job_of(2, 64);
+  config.mitigation = true;
+  config.timeout = milliseconds(10);
+  trio_ml::Bed bed(config);
+  for (uint32_t source = 0; source < 2; source++) bed.contribute(source, 7, 1, {1});
+  bed.contribute(0, 8, 1, {1});
+  bed.run_until(bed.now() + milliseconds(50));
+  const JobSnapshot job = snapshot_of(bed);
+  EXPECT_EQ(job.blocks_total, 2U);
+  EXPECT_EQ(job.blocks_degraded, 1U);
+}
+
 // 4,096 places take four visits. The newest block is made first, so the heap must reorder.
 TEST(JobSnapshot, ReportsTheOldestBlocksOfALargeWindow) {
   constexpr uint32_t kBlocks = 2000;

@@ -126,13 +126,42 @@ TEST_F(Control, HttpServesTheDashboardToThoseWithTheToken) {
   const std::string good = "0123456789abcdef";
   EXPECT_THAT(ask("GET", "/", good), HasSubstr("<td><a href=\"/jobs/1\">1</a></td>"));
   EXPECT_THAT(ask("GET", "/v1/status", good), HasSubstr(server.address()));
-  EXPECT_THAT(ask("DELETE", "/v1/jobs/1", good), HasSubstr("HTTP/1.1 405"));
+  EXPECT_THAT(ask("DELETE", "/v1/jobs/1", good), HasSubstr("HTTP/1.1 403"));
   EXPECT_THAT(ask("GET", "/", good + "0"), HasSubstr("HTTP/1.1 401"));
   EXPECT_THAT(ask("GET", "/metrics", good),
               HasSubstr("tributary_http_requests_total{result=\"wrong_token\"} 1\n"));
   for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
     EXPECT_NE(entry.path().extension(), ".sock");
   }
+  EXPECT_EQ(server.stop(), 0);
+}
+
+TEST_F(Control, HttpTakesCommandsWithATokenThatMayWrite) {
+  const std::string token_file = scratch("http_tokens");
+  const auto write_tokens = [&token_file](const std::string& text) {
+    std::ofstream(token_file + ".next") << text;
+    std::filesystem::permissions(token_file + ".next", std::filesystem::perms::owner_read);
+    std::filesystem::rename(token_file + ".next", token_file);
+  };
+  write_tokens("reader-0123456789\nwriter-0123456789 write\nold-0123456789abc write 2020-01-31\n");
+  const uint16_t port = system_test::free_port(io::Transport::kTcp);
+  Server server({"id=1,sources=2"},
+                {"--http", std::to_string(port), "--http-token-file", token_file});
+  const auto add_job = [&](uint32_t id, const std::string& token) {
+    const std::string body = "{\"id\": " + std::to_string(id) + ", \"sources\": 2}";
+    return testing::talk(Endpoint::ipv4(0x7f000001, port),
+                         "POST /v1/jobs HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + token +
+                             "\r\nContent-Type: application/json\r\nContent-Length: " +
+                             std::to_string(body.size()) + "\r\n\r\n" + body);
+  };
+  EXPECT_THAT(add_job(2, "writer-0123456789"), HasSubstr("HTTP/1.1 200"));
+  EXPECT_THAT(add_job(3, "reader-0123456789"), HasSubstr("HTTP/1.1 403"));
+  EXPECT_THAT(add_job(3, "old-0123456789abc"), HasSubstr("the token has expired"));
+  EXPECT_EQ(json::parse(run({"job", "list", "--json"}))["jobs"].size(), 2U);
+  write_tokens("next-0123456789ab write\n");
+  EXPECT_THAT(add_job(3, "writer-0123456789"), HasSubstr("HTTP/1.1 401"));
+  EXPECT_THAT(add_job(3, "next-0123456789ab"), HasSubstr("HTTP/1.1 200"));
+  EXPECT_TRUE(server.wait_for_error("event=tokens_read"));
   EXPECT_EQ(server.stop(), 0);
 }
 

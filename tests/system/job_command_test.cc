@@ -156,5 +156,34 @@ TEST_F(JobCommand, FinishedSessionsLeaveNoMemoryBehind) {
   EXPECT_EQ(server.stop(), 0);
 }
 
+TEST_F(JobCommand, FinishedJobsReturnTheirMemory) {
+  constexpr uint32_t kFinishedJobs = testing::kIsSanitized ? 2 : 10;
+  // A session of this length touches more than 20 MB of the job's buffers.
+  constexpr uint64_t kTouchedBytesMin = uint64_t{10} << 20;
+  constexpr uint64_t kLeftBytesMax = uint64_t{2} << 20;
+  std::vector<std::string> jobs;
+  for (uint32_t id = 1; id <= kFinishedJobs; id++) {
+    jobs.push_back("id=" + std::to_string(id) + ",sources=2");
+  }
+  Server server(jobs, {"--name", "box", "--cores", "2"});
+  const uint64_t first_bytes = server.resident_bytes();
+  uint64_t most_bytes = 0;
+  for (uint32_t id = 1; id <= kFinishedJobs; id++) {
+    Workers workers;
+    for (uint32_t rank = 0; rank < 2; rank++) {
+      workers.push_back(start_worker(
+          server, rank, 2,
+          {"--job", std::to_string(id), "--elements", "3000000", "--iterations", "1"}));
+    }
+    for (auto& worker : workers) ASSERT_EQ(worker->wait_for_end(), 0) << worker->errors();
+    most_bytes = std::max(most_bytes, server.resident_bytes());
+  }
+  if (!testing::kIsSanitized) {
+    EXPECT_GE(most_bytes, first_bytes + kTouchedBytesMin);
+    server.wait_until_resident_below(first_bytes + kFinishedJobs * kLeftBytesMax);
+  }
+  EXPECT_EQ(server.stop(), 0);
+}
+
 }  // namespace
 }  // namespace tributary::system_test

@@ -28,8 +28,12 @@ class Record : public ControlFolder {
 
   /// Waits for a file with this in its name. @return its path; empty if none came.
   [[nodiscard]] std::string wait_for_file(const std::string& part) const {
+    return wait_for_file(part, folder_);
+  }
+  [[nodiscard]] static std::string wait_for_file(const std::string& part,
+                                                 const std::string& folder) {
     for (const auto deadline = Clock::now() + kPatience; Clock::now() < deadline;) {
-      for (const auto& file : std::filesystem::directory_iterator(folder_)) {
+      for (const auto& file : std::filesystem::directory_iterator(folder)) {
         const std::string name = file.path().filename();
         if (name.find(part) != std::string::npos && name.ends_with(".trec")) return file.path();
       }
@@ -122,6 +126,36 @@ TEST_F(Record, AbnormalEndLeavesAFile) {
   const std::string file = wait_for_file("-abnormal_end");
   ASSERT_NE(file, "");
   EXPECT_THAT(run({"record", "show", file}), HasSubstr("(abnormal_end, signal 6)"));
+}
+
+TEST_F(Record, WorkersWriteFilesOnASignalAndOnAStall) {
+  const std::string folder = folder_ + "/workers";
+  std::filesystem::create_directory(folder);
+  Server server({"id=1,sources=2,silent_ms=60000"}, {"--record", "off"});
+  const std::vector<std::string> words{"--elements", "4000", "--iterations", "1000000",
+                                       "--local",    "off",  "--record",     folder};
+  // Rank 0 waits for the other one at its join.
+  auto waiting = start_worker(server, 0, kWorld, words);
+  EXPECT_TRUE(waiting->wait_for_error("waits"));
+  waiting->signal(SIGUSR2);
+  const std::string asked = wait_for_file("-signal", folder);
+  ASSERT_NE(asked, "");
+  EXPECT_THAT(run({"record", "show", asked}), HasSubstr("(signal, signal 12)"));
+
+  auto paused = start_worker(server, 1, kWorld, words);
+  server.wait_until_counted("block_completed", 10);
+  paused->signal(SIGSTOP);
+  const std::string stalled = wait_for_file("-stall", folder);
+  ASSERT_NE(stalled, "");
+  EXPECT_THAT(stalled, HasSubstr("/job-1-rank-0-"));
+  const std::string text = run({"record", "show", stalled});
+  EXPECT_THAT(text, HasSubstr("stalled"));
+  EXPECT_THAT(text, HasSubstr("sent"));
+  paused->signal(SIGCONT);
+  for (const auto& worker : {&waiting, &paused}) (*worker)->signal(SIGTERM);
+  for (const auto& worker : {&waiting, &paused}) static_cast<void>((*worker)->wait_for_end());
+  EXPECT_NE(wait_for_file("-end", folder), "");
+  EXPECT_EQ(server.stop(), 0);
 }
 
 TEST_F(Record, ServerAndWorkersMakeOneTimeline) {

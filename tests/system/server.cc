@@ -103,4 +103,12 @@ void Server::wait_until_counted(const std::string& name, uint64_t value) {
   EXPECT_GE(counted, value) << name;
 }
 
+void Server::wait_until_resident_below(uint64_t bytes) {
+  const auto deadline = Clock::now() + kPatience;
+  while (resident_bytes() >= bytes && Clock::now() < deadline && !::testing::Test::HasFailure()) {
+    static_cast<void>(stats());  // Waits for the server once.
+  }
+  EXPECT_LT(resident_bytes(), bytes);
+}
+
 }  // namespace tributary::system_test

@@ -42,6 +42,9 @@ class Server {
   /// Requests the counters repeatedly until counter `name` is at least `value`.
   void wait_until_counted(const std::string& name, uint64_t value);
 
+  /// Waits until the server's process occupies less memory.
+  void wait_until_resident_below(uint64_t bytes);
+
   /// Kills the server with SIGKILL.
   void kill();
   /// Starts another server process on the same port, with the same jobs.

@@ -42,6 +42,8 @@ server::Snapshot example() {
   job.config.sources = 2;
   job.session = 1;
   job.blocks_in_progress = 1;
+  job.blocks_total = 8;
+  job.blocks_degraded = 1;
   job.sources = {{.state = server::SourceState::kMember, .ranks = {0}},
                  {.state = server::SourceState::kMember,
                   .address = Endpoint::ipv4(0x0a000002, 4000),
@@ -58,7 +60,9 @@ class FakeRecorder : public server::RecordControl {
  public:
   std::string recording() override { return std::string("\0\xff bytes", 8); }
   void set_on(bool on) override { on_ = on; }
-  json state() override { return {{"on", on_}}; }
+  json state() override {
+    return {{"on", on_}, {"recorded", 9}, {"overwritten", 0}, {"left_out", 0}};
+  }
 
  private:
   bool on_ = true;
@@ -112,6 +116,9 @@ TEST_F(ApiTest, JobHasSourcesAndBlocks) {
   const json job = get("/v1/jobs/4");
   EXPECT_EQ(job["id"], 4);
   EXPECT_EQ(job["members"], 2);
+  EXPECT_EQ(job["blocks_total"], 8);
+  EXPECT_EQ(job["blocks_degraded"], 1);
+  EXPECT_EQ(job["degraded_share"], 0.125);
   EXPECT_EQ(job["sources"][0]["address"], nullptr);
   EXPECT_EQ(job["sources"][0]["last_heard_ms"], nullptr);
   EXPECT_EQ(job["sources"][1]["address"], "10.0.0.2:4000");

@@ -20,6 +20,7 @@ class FakeLog : public server::LogControl {
   [[nodiscard]] nlohmann::ordered_json recent() const override {
     return {{"lines", 1}, {"level", to_string(level)}, {"rows", {{{"event", "caf\xe9"}}}}};
   }
+  [[nodiscard]] nlohmann::ordered_json stats() const override { return {}; }
   void set_level(LogLevel wanted) override { level = wanted; }
 
   LogLevel level = LogLevel::kInfo;

@@ -36,9 +36,17 @@ server::Snapshot example() {
   job.config.sources = 2;
   job.session = 1;
   job.blocks_total = 1'000'000'000;
+  job.blocks_degraded = 7;
   job.sources = {
       {.state = server::SourceState::kMember, .silent_for = Duration(), .ranks = {0}},
       {.state = server::SourceState::kSilent, .silent_for = milliseconds(1500), .ranks = {1}}};
+  job.sources[0].report = trio_ml::MemberReport{.totals = {.blocks = 21,
+                                                           .degraded = 2,
+                                                           .retransmitted = 3,
+                                                           .probes = 4,
+                                                           .bytes = 5000,
+                                                           .waited_ms = 1250},
+                                                .at = snapshot.at};
   job.blocks = {{.block_id = 9, .referenced_at = snapshot.at - milliseconds(500)}};
   trio_ml::include(job.blocks[0].missing, 1);
   snapshot.jobs = {job};
@@ -48,8 +56,10 @@ server::Snapshot example() {
 TEST(Metrics, TextHasEveryPartOfTheServer) {
   const std::string text = metrics_text(Metrics(example, "1.2"));
   for (const char* line :
-       {"tributary_build_info{version=\"1.2\"} 1\n", "tributary_uptime_seconds 20\n",
-        "# TYPE tributary_events_total counter\n", "# TYPE tributary_job_members gauge\n",
+       {"tributary_build_info{version=\"1.2\"} 1\n",
+        "tributary_uptime_seconds 20\n",
+        "# TYPE tributary_events_total counter\n",
+        "# TYPE tributary_job_members gauge\n",
         "tributary_events_total{event=\"aggregated\"} 12\n",
         "tributary_refused_packets_total{reason=\"wrong_key\"} 5\n",
         "tributary_core_cpu_seconds_total{core=\"0\"} 2.5\n",
@@ -60,8 +70,17 @@ TEST(Metrics, TextHasEveryPartOfTheServer) {
         "tributary_dropped_packets_total{core=\"1\",reason=\"handover_full\"} 3\n",
         "tributary_dropped_packets_total{core=\"1\",reason=\"rx_dropped\"} 6\n",
         "tributary_job_blocks_total{job=\"4\"} 1000000000\n",
-        "tributary_job_block_wait_seconds{job=\"4\"} 0.5\n", "tributary_job_sources{job=\"4\"} 2\n",
-        "tributary_job_members{job=\"4\"} 1\n", "tributary_job_waits{job=\"4\"} 1\n",
+        "tributary_job_degraded_blocks_total{job=\"4\"} 7\n",
+        "tributary_worker_blocks_total{job=\"4\",rank=\"0\"} 21\n",
+        "tributary_worker_degraded_blocks_total{job=\"4\",rank=\"0\"} 2\n",
+        "tributary_worker_retransmissions_total{job=\"4\",rank=\"0\"} 3\n",
+        "tributary_worker_probes_total{job=\"4\",rank=\"0\"} 4\n",
+        "tributary_worker_bytes_total{job=\"4\",rank=\"0\"} 5000\n",
+        "tributary_worker_wait_seconds{job=\"4\",rank=\"0\"} 1.25\n",
+        "tributary_job_block_wait_seconds{job=\"4\"} 0.5\n",
+        "tributary_job_sources{job=\"4\"} 2\n",
+        "tributary_job_members{job=\"4\"} 1\n",
+        "tributary_job_waits{job=\"4\"} 1\n",
         "tributary_rank_silent_seconds{job=\"4\",rank=\"1\"} 1.5\n"}) {
     EXPECT_THAT(text, HasSubstr(line));
   }
@@ -81,15 +100,15 @@ TEST(Metrics, NamesFollowTheRules) {
       EXPECT_THAT(family.name, Not(EndsWith("_total")));
     }
   }
-  EXPECT_LE(names.size(), 20U);
+  EXPECT_LE(names.size(), 30U);
 }
 
 TEST(Metrics, LatenessIsAHistogramForEachRank) {
   History history;
   history.add(example());
   const GateCounters counters{1, 2, 3, 4, 5, 6};
-  const std::string text =
-      metrics_text(Metrics(example, "1.2", &history, [&counters] { return counters; }));
+  const std::string text = metrics_text(Metrics(
+      example, "1.2", {.history = &history, .http_counters = [&counters] { return counters; }}));
   for (const char* line :
        {"# TYPE tributary_rank_lateness_seconds histogram\n",
         "tributary_rank_lateness_seconds_count{job=\"4\",rank=\"1\"} 1\n",
@@ -103,6 +122,40 @@ TEST(Metrics, LatenessIsAHistogramForEachRank) {
   }
 }
 
+class CountingRecorder : public server::RecordControl {
+ public:
+  std::string recording() override { return {}; }
+  void set_on(bool) override {}
+  nlohmann::json state() override {
+    return {{"recorded", 90}, {"overwritten", 8}, {"left_out", 7}};
+  }
+};
+
+class CountingLog : public server::LogControl {
+ public:
+  [[nodiscard]] nlohmann::ordered_json recent() const override { return {}; }
+  [[nodiscard]] nlohmann::ordered_json stats() const override {
+    return {{"lines", 60}, {"lines_suppressed", 5}, {"lines_lost", 4}, {"events_lost", 3}};
+  }
+  void set_level(server::LogLevel) override {}
+};
+
+TEST(Metrics, LossesOfRecorderAndLogAreCounted) {
+  CountingRecorder recorder;
+  const CountingLog log;
+  const std::string text =
+      metrics_text(Metrics(example, "1.2", {.recorder = &recorder, .log = &log}));
+  for (const char* line : {"tributary_recorder_events_total 90\n",
+                           "tributary_recorder_events_lost_total{reason=\"overwritten\"} 8\n",
+                           "tributary_recorder_events_lost_total{reason=\"left_out\"} 7\n",
+                           "tributary_log_lines_total 60\n",
+                           "tributary_log_lines_lost_total{reason=\"suppressed\"} 5\n",
+                           "tributary_log_lines_lost_total{reason=\"file\"} 4\n",
+                           "tributary_log_lines_lost_total{reason=\"event\"} 3\n"}) {
+    EXPECT_THAT(text, HasSubstr(line));
+  }
+}
+
 TEST(Metrics, PromtoolAcceptsTheText) {
   if (std::system("command -v promtool >/dev/null") != 0) {
     GTEST_SKIP() << "promtool is missing: it is part of Debian's package prometheus";
@@ -110,7 +163,13 @@ TEST(Metrics, PromtoolAcceptsTheText) {
   const testing::ScratchDirectory scratch;
   History history;
   history.add(example());
-  const Metrics metrics(example, "1.2", &history, [] { return GateCounters{}; });
+  CountingRecorder recorder;
+  const CountingLog log;
+  const Metrics metrics(example, "1.2",
+                        {.history = &history,
+                         .http_counters = [] { return GateCounters{}; },
+                         .recorder = &recorder,
+                         .log = &log});
   const std::string path = scratch.file("metrics", metrics_text(metrics));
   EXPECT_EQ(std::system(("promtool check metrics < " + path).c_str()), 0);
 }

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: requests made by hand, with and without the token; each answer and its counter.
+// Method: requests made by hand, with each kind of token and without one, at chosen times; each answer
+// and its counter.
 #include "server/control/token_gate.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include "auth/secret.h"
 
 namespace tributary::control {
 namespace {
@@ -14,7 +13,20 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr const char* kToken = "correct horse battery";
+constexpr const char* kToken = "correct-horse-battery";
+constexpr const char* kWriter = "writer-0123456789abcdef";
+constexpr const char* kShort = "short-lived-0123456789";
+constexpr std::chrono::sys_seconds kNoon =
+    std::chrono::sys_days(std::chrono::year(2027) / 1 / 31) + std::chrono::hours(12);
+
+/// kToken reads, kWriter writes until the end of the day, and kShort reads until noon.
+std::shared_ptr<const Tokens> three_tokens() {
+  return std::make_shared<const Tokens>(
+      *parse_tokens("correct-horse-battery\nwriter-0123456789abcdef write 2027-01-31\n"
+                    "short-lived-0123456789 read 2027-01-31T12:00:00Z\n"));
+}
+
+std::string bearer(const std::string& token) { return "Bearer " + token; }
 
 Reply page(const Request&) { return {.body = "page"}; }
 
@@ -34,7 +46,8 @@ class TokenGateTest : public ::testing::Test {
         header_of(handle({.method = "GET", .path = "/", .token = kToken}), "Set-Cookie");
     return cookie.substr(0, cookie.find(';'));
   }
-  TokenGate gate_{*auth::key_of_secret(kToken), 8080};
+  std::chrono::sys_seconds now_ = kNoon - std::chrono::hours(1);
+  TokenGate gate_{three_tokens, 8080, [this] { return now_; }};
 };
 
 TEST_F(TokenGateTest, HeaderOpens) {
@@ -46,7 +59,7 @@ TEST_F(TokenGateTest, HeaderOpens) {
     EXPECT_EQ(header_of(reply, "X-Content-Type-Options"), "nosniff");
     EXPECT_EQ(header_of(reply, "Referrer-Policy"), "no-referrer");
   }
-  EXPECT_THAT(gate_.counters(), ElementsAre(3, 0, 0, 0, 0, 0));
+  EXPECT_THAT(gate_.counters(), ElementsAre(3, 0, 0, 0, 0, 0, 0, 0));
 }
 
 TEST_F(TokenGateTest, LoginSetsACookieWithoutTheTokenAndRedirects) {
@@ -61,7 +74,7 @@ TEST_F(TokenGateTest, LoginSetsACookieWithoutTheTokenAndRedirects) {
   for (const std::string& sent : {log_in(), "a=b; " + log_in(), log_in() + ";c=d"}) {
     EXPECT_EQ(handle({.method = "GET", .path = "/", .cookie = sent}).status, 200) << sent;
   }
-  EXPECT_THAT(gate_.counters(), ElementsAre(3, 4, 0, 0, 0, 0));
+  EXPECT_THAT(gate_.counters(), ElementsAre(3, 4, 0, 0, 0, 0, 0, 0));
 }
 
 TEST_F(TokenGateTest, RedirectsStayOnThisServer) {
@@ -94,10 +107,11 @@ TEST_F(TokenGateTest, NothingWithoutAToken) {
         Request{.method = "GET", .path = "/", .cookie = ";;;= ;"}}) {
     const Reply reply = handle(request);
     EXPECT_EQ(reply.status, 401);
-    EXPECT_THAT(reply.body, HasSubstr("this server asks for its token"));
+    EXPECT_THAT(reply.body, HasSubstr("token"));
+    EXPECT_THAT(reply.body, HasSubstr("Authorization: Bearer TOKEN"));
   }
   // Another server's cookie is of no use, even with the same token.
-  TokenGate other(*auth::key_of_secret(kToken), 8081);
+  TokenGate other(three_tokens, 8081);
   EXPECT_EQ(other.handle({.method = "GET", .path = "/", .cookie = cookie}, page).status, 401);
 }
 
@@ -108,20 +122,82 @@ TEST_F(TokenGateTest, BrowsersGetAForm) {
   EXPECT_THAT(reply.body, HasSubstr("name=\"token\""));
 }
 
-TEST_F(TokenGateTest, OnlyReads) {
-  const std::string good = std::string("Bearer ") + kToken;
-  EXPECT_EQ(handle({.method = "HEAD", .path = "/", .authorization = good}).status, 200);
+TEST_F(TokenGateTest, CommandsNeedATokenThatMayWrite) {
+  EXPECT_EQ(handle({.method = "HEAD", .path = "/", .authorization = bearer(kToken)}).status, 200);
   for (const char* method : {"POST", "PUT", "DELETE", "PATCH", "OPTIONS"}) {
-    const Reply reply = handle({.method = method, .path = "/v1/jobs", .authorization = good});
-    EXPECT_EQ(reply.status, 405) << method;
-    EXPECT_EQ(header_of(reply, "Allow"), "GET, HEAD");
-    EXPECT_THAT(reply.body, HasSubstr("over TCP this API only reads"));
+    const Reply read =
+        handle({.method = method, .path = "/v1/jobs", .authorization = bearer(kToken)});
+    EXPECT_EQ(read.status, 403) << method;
+    EXPECT_THAT(read.body, HasSubstr("this token may only read"));
+    const Reply written =
+        handle({.method = method, .path = "/v1/jobs", .authorization = bearer(kWriter)});
+    EXPECT_EQ(written.body, "page") << method;
   }
-  EXPECT_EQ(handle({.method = "POST", .path = "/", .token = kToken}).status, 405);
+  EXPECT_EQ(handle({.method = "GET", .path = "/", .authorization = bearer(kWriter)}).status, 200);
+  EXPECT_EQ(gate_.counters()[static_cast<uint32_t>(GateResult::kReadOnly)], 5U);
+}
+
+// A page of another host can make a browser send these, but never the header.
+TEST_F(TokenGateTest, CommandsTakeNeitherCookieNorUrl) {
+  const Reply login = handle({.method = "GET", .path = "/", .token = kWriter});
+  const std::string set = header_of(login, "Set-Cookie");
+  const std::string cookie = set.substr(0, set.find(';'));
+  EXPECT_EQ(handle({.method = "GET", .path = "/", .cookie = cookie}).status, 200);
+  for (const Request& request :
+       {Request{.method = "POST", .path = "/v1/jobs", .cookie = cookie},
+        Request{.method = "DELETE", .path = "/v1/jobs/1", .cookie = cookie},
+        Request{.method = "POST", .path = "/v1/jobs", .token = kWriter}}) {
+    const Reply reply = handle(request);
+    EXPECT_EQ(reply.status, 401);
+    EXPECT_THAT(reply.body, HasSubstr("a command needs its token in the header Authorization"));
+  }
+  // With the header the cookie has no effect.
+  EXPECT_EQ(
+      handle(
+          {.method = "POST", .path = "/v1/jobs", .authorization = bearer(kToken), .cookie = cookie})
+          .status,
+      403);
+}
+
+TEST_F(TokenGateTest, ExpiredTokensGetTheirOwnSentence) {
+  const Reply login = handle({.method = "GET", .path = "/", .token = kShort});
+  EXPECT_EQ(login.status, 303);
+  const std::string set = header_of(login, "Set-Cookie");
+  const std::string cookie = set.substr(0, set.find(';'));
+  now_ = kNoon - std::chrono::seconds(1);
+  EXPECT_EQ(handle({.method = "GET", .path = "/", .cookie = cookie}).status, 200);
+  now_ = kNoon;
+  for (const Request& request :
+       {Request{.method = "GET", .path = "/", .authorization = bearer(kShort)},
+        Request{.method = "POST", .path = "/", .authorization = bearer(kShort)},
+        Request{.method = "GET", .path = "/", .cookie = cookie},
+        Request{.method = "GET", .path = "/", .token = kShort}}) {
+    const Reply reply = handle(request);
+    EXPECT_EQ(reply.status, 401);
+    EXPECT_THAT(reply.body, HasSubstr("the token has expired"));
+    EXPECT_EQ(header_of(reply, "WWW-Authenticate"), "Bearer realm=\"tributary\"");
+  }
+  EXPECT_EQ(gate_.counters()[static_cast<uint32_t>(GateResult::kExpired)], 4U);
+  // A last day ends with the day.
+  const Request write{.method = "POST", .path = "/", .authorization = bearer(kWriter)};
+  now_ = kNoon + std::chrono::hours(12) - std::chrono::seconds(1);
+  EXPECT_EQ(handle(write).status, 200);
+  now_ = kNoon + std::chrono::hours(12);
+  EXPECT_EQ(handle(write).status, 401);
+}
+
+TEST_F(TokenGateTest, ACookieEndsWithItsToken) {
+  std::shared_ptr<const Tokens> tokens = three_tokens();
+  TokenGate gate([&tokens] { return tokens; }, 8080);
+  const std::string cookie = log_in();
+  const Request request{.method = "GET", .path = "/", .cookie = cookie};
+  EXPECT_EQ(gate.handle(request, page).status, 200);
+  tokens = std::make_shared<const Tokens>(*parse_tokens("another-0123456789abcdef"));
+  EXPECT_EQ(gate.handle(request, page).status, 401);
 }
 
 TEST(OpenGate, WithoutATokenOnlyLoopbackHostsAreServed) {
-  TokenGate gate(std::nullopt, 8080);
+  TokenGate gate({}, 8080);
   const auto status_for = [&gate](const std::string& host) {
     return gate.handle({.method = "GET", .path = "/", .host = host}, page).status;
   };
@@ -134,7 +210,10 @@ TEST(OpenGate, WithoutATokenOnlyLoopbackHostsAreServed) {
         "10.0.0.1:8080", "[::2]:8080", "[", ":", "]"}) {
     EXPECT_EQ(status_for(host), 421) << host;
   }
-  EXPECT_EQ(gate.handle({.method = "POST", .path = "/", .host = "localhost"}, page).status, 405);
+  const Reply command = gate.handle({.method = "POST", .path = "/", .host = "localhost"}, page);
+  EXPECT_EQ(command.status, 405);
+  EXPECT_EQ(header_of(command, "Allow"), "GET, HEAD");
+  EXPECT_THAT(command.body, HasSubstr("takes commands only with a token"));
 }
 
 TEST(HttpAddress, IsAPortOrAnAddress) {
