@@ -16,12 +16,14 @@
 #include <bit>
 #include <cstdint>
 #include <cstring>
+#include <source_location>
 #include <span>
 #include <type_traits>
 
 #include "apps/instructions.h"
 #include "base/byte_order.h"
 #include "microcode/frame_pool.h"
+#include "microcode/local_memory.h"
 #include "microcode/packet_head.h"
 #include "wire/headers.h"
 
@@ -87,7 +89,8 @@ inline constexpr microcode::Instruction kParsePorts{"parse_ports",
 
 /// Reads the headers of one frame.
 /// @tparam Head As microcode::PacketHead.
-/// @tparam Mark Called with each instruction that a thread executes.
+/// @tparam Mark Called with each instruction that a thread executes. Its wrote() gets each variable in
+///              local memory that the instruction writes.
 template <class Head, class Mark>
 class FlowParser {
  public:
@@ -152,6 +155,8 @@ class FlowParser {
     packet_.key.ip_version = 4;
     store_ipv4(ip.template get<H::SourceAddress>(), packet_.key.source);
     store_ipv4(ip.template get<H::DestinationAddress>(), packet_.key.destination);
+    mark_.wrote(packet_.key.source.data() + kIpv4Begin, kIpv4Bytes);
+    mark_.wrote(packet_.key.destination.data() + kIpv4Begin, kIpv4Bytes);
     packet_.ip_bytes = total_bytes;
     end_ = offset_ + total_bytes;  // Padding may follow.
     offset_ += header_bytes;
@@ -171,8 +176,10 @@ class FlowParser {
     using microcode::copy_bytes;
     mark_(kParseSource);
     copy_bytes(ip, H::kSourceByte, packet_.key.source);
+    mark_.wrote(packet_.key.source.data(), sizeof packet_.key.source);
     mark_(kParseDestination);
     copy_bytes(ip, H::kDestinationByte, packet_.key.destination);
+    mark_.wrote(packet_.key.destination.data(), sizeof packet_.key.destination);
     packet_.ip_bytes = total_bytes;
     end_ = offset_ + total_bytes;
     offset_ += H::kBytes;
@@ -236,6 +243,7 @@ class FlowParser {
         if (const FlowFit fit = fit_of(H::kBytes); fit != FlowFit::kFits) return fit;
         packet_.key.destination_port =
             static_cast<uint16_t>(peek<H>().template get<H::TypeAndCode>());
+        mark_.wrote(&packet_.key.destination_port, sizeof packet_.key.destination_port);
         return FlowFit::kFits;
       }
       default:
@@ -245,13 +253,17 @@ class FlowParser {
     if (const FlowFit fit = fit_of(P::kBytes); fit != FlowFit::kFits) return fit;
     packet_.key.source_port = static_cast<uint16_t>(peek<P>().template get<P::Source>());
     packet_.key.destination_port = static_cast<uint16_t>(peek<P>().template get<P::Destination>());
+    mark_.wrote(&packet_.key.source_port, P::kBytes);
     return FlowFit::kFits;
   }
 
+  // Of an address in a key; the bytes before are zero.
+  static constexpr uint32_t kIpv4Begin = 10;
+  static constexpr uint32_t kIpv4Bytes = 6;
   static void store_ipv4(uint32_t address, std::array<uint8_t, 16>& to) {
-    to[10] = to[11] = 0xff;
+    to[kIpv4Begin] = to[kIpv4Begin + 1] = 0xff;
     const uint32_t bytes = byte_swapped(address);
-    std::memcpy(to.data() + 12, &bytes, sizeof bytes);
+    std::memcpy(to.data() + kIpv4Begin + 2, &bytes, sizeof bytes);
   }
 
   const Head head_;
@@ -261,7 +273,30 @@ class FlowParser {
   FlowPacket& packet_;
 };
 
+/// Takes the parser's instructions and writes to the machine of a thread.
+template <class M>
+struct ThreadMarks {
+  using Place = std::source_location;
+  void operator()(const microcode::Instruction& mark, const Place& place = Place::current()) const {
+    if constexpr (requires { m.instruction(mark, place); }) {
+      m.instruction(mark, place);
+    } else {
+      m.instruction(mark);
+    }
+  }
+  void wrote(const void* first, uint32_t size_bytes, const Place& place = Place::current()) const {
+    microcode::note_store(m, first, size_bytes, place);
+  }
+  M& m;
+};
+/// For reading outside a thread.
+struct NoMarks {
+  void operator()(const microcode::Instruction&) const {}
+  void wrote(const void*, uint32_t) const {}
+};
+
 /// Reads the flow of a frame.
+/// @param mark   ThreadMarks or NoMarks.
 /// @param packet Blank; complete only if the result is kFits. With kHeadersTooLong the VLAN
 ///               tags, IP version, addresses and ip_bytes are set.
 template <class Head, class Mark>
@@ -276,8 +311,7 @@ inline FlowFit read_flow(std::span<const std::byte> packet, bool is_frame,
   if (!is_frame) return FlowFit::kNotFrame;
   const microcode::PacketHead head(
       packet.first(std::min<size_t>(packet.size(), microcode::kHeadBytes)));
-  const auto no_mark = [](const microcode::Instruction&) {};
-  return parse_flow(head, static_cast<uint32_t>(packet.size()), no_mark, packet_flow);
+  return parse_flow(head, static_cast<uint32_t>(packet.size()), NoMarks(), packet_flow);
 }
 
 }  // namespace tributary::apps

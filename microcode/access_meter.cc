@@ -22,6 +22,7 @@ bool is_same_text(const char* a, const char* b) {
 AccessCount largest(const AccessCount& a, const AccessCount& b) {
   return {.head_bytes = std::max(a.head_bytes, b.head_bytes),
           .lmem_reads = std::max(a.lmem_reads, b.lmem_reads),
+          .lmem_writes = std::max(a.lmem_writes, b.lmem_writes),
           .register_reads = std::max(a.register_reads, b.register_reads),
           .register_writes = std::max(a.register_writes, b.register_writes),
           .xtxns = std::max(a.xtxns, b.xtxns)};
@@ -46,6 +47,23 @@ void AccessMeter::RegisterSet::include(const void* name) {
   }
   if (count < names.size()) names[count] = name;
   count++;
+}
+
+void AccessMeter::WrittenVariables::include(const void* first, uint32_t size_bytes) {
+  const auto accesses_of = [](uint32_t bytes) {
+    return (bytes + kLmemAccessBytes - 1) / kLmemAccessBytes;
+  };
+  for (uint32_t i = 0; i < count; i++) {
+    Variable& variable = known[i];
+    if (variable.first != first) continue;
+    if (size_bytes > variable.size_bytes) {
+      access_count += accesses_of(size_bytes) - accesses_of(variable.size_bytes);
+      variable.size_bytes = size_bytes;
+    }
+    return;
+  }
+  if (count < known.size()) known[count++] = {first, size_bytes};
+  access_count += accesses_of(size_bytes);
 }
 
 void AccessMeter::resume(const Position& position) {
@@ -83,13 +101,19 @@ void AccessMeter::write_register(const void* name, const Place& place) {
   open_.writes.include(name);
 }
 
+void AccessMeter::write_lmem(const void* first, uint32_t size_bytes, const Place& place) {
+  touch(place);
+  open_.lmem_writes.include(first, size_bytes);
+}
+
 void AccessMeter::issue_xtxn(const Place& place) {
   touch(place);
   open_.xtxns++;
 }
 
 AccessCount AccessMeter::count() const {
-  AccessCount count{.register_reads = open_.reads.count,
+  AccessCount count{.lmem_writes = open_.lmem_writes.access_count,
+                    .register_reads = open_.reads.count,
                     .register_writes = open_.writes.count,
                     .xtxns = open_.xtxns};
   uint32_t covered_until = 0;  // Accesses so far reach up to this byte.
@@ -122,6 +146,7 @@ void AccessMeter::close() {
   open_.head = {};
   open_.reads.count = 0;
   open_.writes.count = 0;
+  open_.lmem_writes.count = open_.lmem_writes.access_count = 0;
   open_.xtxns = 0;
 }
 
@@ -142,6 +167,9 @@ void AccessMeter::check_budget(const InstructionRow& row, const AccessCount& use
   const InstructionUse& budget = row.budget;
   if (used.lmem_reads > budget.lmem_reads) {
     stop(row, "local memory reads", budget.lmem_reads, used.lmem_reads);
+  }
+  if (used.lmem_writes > budget.lmem_writes) {
+    stop(row, "local memory writes", budget.lmem_writes, used.lmem_writes);
   }
   if (used.register_reads > budget.register_reads) {
     stop(row, "register reads", budget.register_reads, used.register_reads);

@@ -32,7 +32,8 @@ inline constexpr uint32_t kLmemAccessBytes = kRegisterBytes;
 /// several ALUs can share an operand.
 struct AccessCount {
   uint32_t head_bytes = 0;
-  uint32_t lmem_reads = 0;  ///< Accesses of kLmemAccessBytes that cover the head's bytes.
+  uint32_t lmem_reads = 0;   ///< Accesses of kLmemAccessBytes that cover the head's bytes.
+  uint32_t lmem_writes = 0;  ///< Accesses of kLmemAccessBytes; each written variable has its own.
   uint32_t register_reads = 0;
   uint32_t register_writes = 0;
   uint32_t xtxns = 0;  ///< Requests that it issues.
@@ -94,6 +95,9 @@ class AccessMeter {
   /// @param name Distinguishes the thread's registers.
   void read_register(const void* name, const Place& place);
   void write_register(const void* name, const Place& place);
+  /// @param first The first byte of a variable in local memory; distinguishes it from others. Two
+  ///              variables share no access, because their distance depends on the compiler.
+  void write_lmem(const void* first, uint32_t size_bytes, const Place& place);
   void issue_xtxn(const Place& place);
 
   // --- Results -----------------------------------------------------------------------------------
@@ -109,6 +113,17 @@ class AccessMeter {
     uint32_t count = 0;
     void include(const void* name);
   };
+  /// The variables in local memory that an instruction writes. Those beyond its room count each time.
+  struct WrittenVariables {
+    struct Variable {
+      const void* first;
+      uint32_t size_bytes;
+    };
+    std::array<Variable, 16> known;
+    uint32_t count = 0;
+    uint32_t access_count = 0;
+    void include(const void* first, uint32_t size_bytes);
+  };
   /// The instruction, or the code without a price, that runs.
   struct Open {
     bool is_priced = false;
@@ -120,6 +135,7 @@ class AccessMeter {
     std::array<uint64_t, kHeadBytes / 64> head = {};  ///< A bit for each byte.
     RegisterSet reads;
     RegisterSet writes;
+    WrittenVariables lmem_writes;
     uint32_t xtxns = 0;
   };
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
 /// A packet head that reports each read to an access meter. It has the functions of PacketHead and
-/// wire::View, so that a program's source is the same on each machine.
+/// wire::View, so that a program's source is the same on each machine. It has no bytes(): nothing can
+/// measure reads through a pointer.
 ///
 /// Errors: As PacketHead. Bytes that a program reads as a PacketHead are not counted.
 /// Tests:  tests/microcode/metered_head_test.cc
@@ -74,8 +75,7 @@ class MeteredHead {
     if (meter_ != nullptr) meter_->read_head(offset_bytes, size_bytes, place_);
     return bytes_.subspan(offset_bytes, size_bytes);
   }
-  /// The same, without being counted.
-  [[nodiscard]] const std::byte* bytes() const { return bytes_.data(); }
+  /// For code that first decodes and then reports with read() what it has decoded.
   operator PacketHead() const { return PacketHead(bytes_); }
 
  private:

@@ -35,6 +35,11 @@ class PacketHead {
     return wire::View<Header>(bytes_.data() + offset_bytes);
   }
   [[nodiscard]] uint32_t size() const { return static_cast<uint32_t>(bytes_.size()); }
+  /// Returns bytes for a decoder that works on plain memory.
+  /// @pre offset_bytes + size_bytes <= size().
+  [[nodiscard]] std::span<const std::byte> read(uint32_t offset_bytes, uint32_t size_bytes) const {
+    return bytes_.subspan(offset_bytes, size_bytes);
+  }
   [[nodiscard]] const std::byte* bytes() const { return bytes_.data(); }
 
  private:

@@ -47,10 +47,9 @@ RunEnd run_over_capture(Instance& instance, const RunRequest& request, CaptureFi
   if (request.model) {
     engine::Parameters parameters = *request.model;
     parameters.packet_bytes_max = request.packet_bytes_max;
-    const engine::Report pfe =
+    end.report.model =
         run_on_model(instance.app(), parameters, instance.memory(), files.feed, output);
-    end.report.dropped = pfe.dropped;
-    end.report.model = ModelReport{parameters, pfe};
+    end.report.dropped = end.report.model->pfe.dropped;
   } else {
     end.report.dropped = run_on_live(instance.app(), files.feed, output);
   }

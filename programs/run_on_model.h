@@ -18,6 +18,7 @@
 #include "memory/shared_memory.h"
 #include "programs/capture_feed.h"
 #include "programs/capture_output.h"
+#include "programs/run_report.h"
 
 namespace tributary::programs {
 
@@ -104,9 +105,8 @@ void feed_pfe(EventCore& core, engine::Pfe<App>& pfe, Next&& next) {
 
 /// Feeds the whole capture to `app` and waits until the PFE is idle.
 template <class App>
-engine::Report run_on_model(App app, const engine::Parameters& parameters,
-                            memory::SharedMemory& memory, CaptureFeed& feed,
-                            CaptureOutput& output) {
+ModelReport run_on_model(App app, const engine::Parameters& parameters,
+                         memory::SharedMemory& memory, CaptureFeed& feed, CaptureOutput& output) {
   EventCore core;
   // As many packets can be on their way out as wait for a thread.
   const uint32_t sides = parameters.models_egress() ? 2 : 1;
@@ -123,7 +123,7 @@ engine::Report run_on_model(App app, const engine::Parameters& parameters,
     if (pfe.packets_inside() == 0) sink.clear();
     sink.add(packet->captured);
   });
-  return pfe.report();
+  return {parameters, pfe.report(), engine::accounting_of(pfe)};
 }
 
 }  // namespace tributary::programs

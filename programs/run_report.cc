@@ -32,12 +32,14 @@ Json model_json(const ModelReport& model) {
   for (const engine::InstructionCount& count : pfe.instruction_counts) {
     json["instructions"][count.name] = count.executed;
   }
+  json["accounting"] = engine::accounting_json(model.accounting);
   return json;
 }
 
 std::string model_text(const ModelReport& model) {
   const engine::Report& pfe = model.pfe;
-  std::string text = fmt::format(
+  std::string text = "Instructions: " + engine::accounting_text(model.accounting);
+  text += fmt::format(
       "On a modelled Trio of generation {}: {:.1f} instructions a packet, latency {:.1f} us (p99 "
       "{:.1f} us), at most {} threads at once\n",
       model.parameters.generation, pfe.instructions_per_packet, microseconds_of(pfe.latency.mean),

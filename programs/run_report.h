@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/model/accounting.h"
 #include "engine/model/parameters.h"
 #include "engine/model/report.h"
 #include "memory/rmw.h"
@@ -31,6 +32,7 @@ struct OutcomeCount {
 struct ModelReport {
   engine::Parameters parameters;
   engine::Report pfe;
+  engine::Accounting accounting;
 };
 
 /// The packet rate at which the program would use up one resource of the modelled chip, if packets

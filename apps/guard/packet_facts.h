@@ -87,8 +87,8 @@ template <microcode::Machine M>
 apps::FlowFit read_packet(M& m, PacketFacts& facts) {
   if (!m.arrived_as_frame()) return apps::FlowFit::kNotFrame;
   apps::FlowPacket packet;
-  const auto mark = [&m](const microcode::Instruction& instruction) { m.instruction(instruction); };
-  const apps::FlowFit fit = apps::parse_flow(m.head(), m.packet_size(), mark, packet);
+  const apps::FlowFit fit =
+      apps::parse_flow(m.head(), m.packet_size(), apps::ThreadMarks<M>{m}, packet);
   return take_facts(packet, fit, facts);
 }
 

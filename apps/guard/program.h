@@ -12,6 +12,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <optional>
 
@@ -30,6 +31,10 @@ inline constexpr microcode::Instruction kTrackSuspect{"track_suspect",
                                                       {.register_reads = 4, .register_writes = 1}};
 inline constexpr microcode::Instruction kJudgeRecords{"judge_records",
                                                       {.register_reads = 2, .register_writes = 2}};
+/// For each flow that a scan has found.
+inline constexpr microcode::Instruction kJudgeFlow{"judge_flow",
+                                                   {.register_reads = 4, .register_writes = 2}};
+inline constexpr microcode::Instruction kExpireRecord{"expire_record", {.register_reads = 2}};
 
 /// Records that one scan transaction visits. Source: Trio paper §5, one word of REF flags.
 inline constexpr uint32_t kRecordsPerScan = 64;
@@ -348,6 +353,45 @@ void count_events(M& m, GuardState& state, const ScanEvents& events) {
   if (events.expired > 0) apps::count(m, state, Outcome::kExpired, 0, events.expired);
 }
 
+/// Judges the flows of a destination one after the other, and erases its idle record.
+/// @param idle No packet has referenced the record since the previous scan.
+template <microcode::Machine M>
+microcode::Subroutine<void, M> judge_destination(M& m, GuardState& state, uint32_t slot, bool idle,
+                                                 Instant now) {
+  bool suspected = false;
+  for (uint32_t i = 0; i < kKindCount; i++) {
+    const auto kind = static_cast<PacketKind>(i);
+    m.instruction(kJudgeFlow);
+    const Judgement judgement = co_await m.issue(
+        state.destination_judgement(slot, kind),
+        [&state, slot, kind, now] { return state.judge_destination(slot, kind, now); });
+    count_events(m, state, judgement.events);
+    suspected = suspected || judgement.suspected;
+  }
+  if (!idle || suspected) co_return;
+  m.instruction(kExpireRecord);
+  const bool expired = co_await m.issue(state.destination_deletion(slot), [&state, slot, now] {
+    return state.expire_destination(slot, now);
+  });
+  if (expired) apps::count(m, state, Outcome::kExpired);
+}
+
+/// Judges a source or network, and erases its idle record. @param idle As above.
+template <microcode::Machine M>
+microcode::Subroutine<void, M> judge_suspect(M& m, GuardState& state, uint32_t slot, bool idle,
+                                             Instant now) {
+  m.instruction(kJudgeFlow);
+  const Judgement judgement = co_await m.issue(state.suspect_judgement(slot), [&state, slot, now] {
+    return state.judge_suspect(slot, now);
+  });
+  count_events(m, state, judgement.events);
+  if (!idle || judgement.suspected) co_return;
+  m.instruction(kExpireRecord);
+  const bool expired = co_await m.issue(state.suspect_deletion(slot),
+                                        [&state, slot] { return state.expire_suspect(slot); });
+  if (expired) apps::count(m, state, Outcome::kExpired);
+}
+
 /// Runs a timer thread over destinations.
 template <microcode::Machine M>
 microcode::Thread judge_destinations(M& m, GuardState& state, timers::TimerSlice slice,
@@ -355,10 +399,20 @@ microcode::Thread judge_destinations(M& m, GuardState& state, timers::TimerSlice
   for (uint32_t begin = slice.begin; begin < slice.end; begin += kRecordsPerScan) {
     m.instruction(kJudgeRecords);
     const uint32_t end = std::min(begin + kRecordsPerScan, slice.end);
-    const ScanEvents events = co_await m.issue(
-        state.destination_scan(begin),
-        [&state, begin, end, now] { return state.judge_destinations(begin, end, now); });
-    count_events(m, state, events);
+    if constexpr (M::kSuspends) {
+      const ScannedWord word =
+          co_await m.issue(state.destination_scan(begin),
+                           [&state, begin, end] { return state.scan_destinations(begin, end); });
+      for (uint64_t live = word.live; live != 0; live &= live - 1) {
+        const auto bit = static_cast<uint32_t>(std::countr_zero(live));
+        co_await judge_destination(m, state, begin + bit, (word.idle >> bit & 1) != 0, now);
+      }
+    } else {
+      const ScanEvents events = co_await m.issue(
+          state.destination_scan(begin),
+          [&state, begin, end, now] { return state.judge_destinations(begin, end, now); });
+      count_events(m, state, events);
+    }
   }
 }
 
@@ -368,10 +422,20 @@ microcode::Thread judge_suspects(M& m, GuardState& state, timers::TimerSlice sli
   for (uint32_t begin = slice.begin; begin < slice.end; begin += kRecordsPerScan) {
     m.instruction(kJudgeRecords);
     const uint32_t end = std::min(begin + kRecordsPerScan, slice.end);
-    const ScanEvents events = co_await m.issue(
-        state.suspect_scan(begin),
-        [&state, begin, end, now] { return state.judge_suspects(begin, end, now); });
-    count_events(m, state, events);
+    if constexpr (M::kSuspends) {
+      const ScannedWord word = co_await m.issue(state.suspect_scan(begin), [&state, begin, end] {
+        return state.scan_suspects(begin, end);
+      });
+      for (uint64_t live = word.live; live != 0; live &= live - 1) {
+        const auto bit = static_cast<uint32_t>(std::countr_zero(live));
+        co_await judge_suspect(m, state, begin + bit, (word.idle >> bit & 1) != 0, now);
+      }
+    } else {
+      const ScanEvents events = co_await m.issue(
+          state.suspect_scan(begin),
+          [&state, begin, end, now] { return state.judge_suspects(begin, end, now); });
+      count_events(m, state, events);
+    }
   }
 }
 

@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <tuple>
+
 #include "base/endpoint.h"
 
 namespace tributary::guard {
@@ -47,6 +50,12 @@ std::vector<Culprit> Report::culprits() const {
   for (uint64_t number = replaced(); number < added_; number++) {
     all.push_back(entries_[number % entries_.size()]);
   }
+  // Timer threads run side by side on some machines, so the order of entries of one time is theirs.
+  std::ranges::stable_sort(all, {}, [](const Culprit& culprit) {
+    const auto narrowness = kLevelCount - static_cast<uint32_t>(culprit.level);
+    return std::tuple(culprit.detected_at, narrowness, culprit.kind, culprit.destination,
+                      culprit.source);
+  });
   return all;
 }
 

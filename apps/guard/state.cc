@@ -326,22 +326,41 @@ Change GuardState::judge(Flow& flow, Culprit subject, ScanEvents& events, Instan
   return change;
 }
 
+bool GuardState::is_suspected(const DestinationRecord::Kind& kind, Instant now) const {
+  return kind.flow.tracker.phase() != Phase::kNormal || is_violated(kind, now) || kind.culprits > 0;
+}
+
+bool GuardState::is_suspected(const DestinationRecord& record, Instant now) const {
+  return std::any_of(record.kinds.begin(), record.kinds.end(),
+                     [&](const DestinationRecord::Kind& kind) { return is_suspected(kind, now); });
+}
+
+void GuardState::judge_kind(const Address& destination, PacketKind kind, Flow& flow,
+                            ScanEvents& events, Instant now) {
+  judge(flow, {.level = Level::kDestination, .kind = kind, .destination = destination}, events,
+        now);
+}
+
+void GuardState::judge_flow(const SuspectKey& key, Flow& flow, ScanEvents& events, Instant now) {
+  const Change change = judge(flow,
+                              {.level = key.level,
+                               .kind = key.kind,
+                               .source = key.source,
+                               .source_bits = bits_of(key.level, key.source),
+                               .destination = key.destination},
+                              events, now);
+  if (change == Change::kDetected) count_culprit(key, flow);
+  if (change == Change::kRecovered || change == Change::kTimedOut) uncount_culprit(key, flow);
+}
+
 ScanEvents GuardState::judge_destinations(uint32_t begin, uint32_t end, Instant now) {
   ScanEvents events;
   destinations_.scan(
       begin, end, [&](uint32_t, const Address& destination, DestinationRecord& record, bool idle) {
-        bool unsuspected = true;
         for (uint32_t i = 0; i < kKindCount; i++) {
-          DestinationRecord::Kind& kind = record.kinds[i];
-          judge(kind.flow,
-                {.level = Level::kDestination,
-                 .kind = static_cast<PacketKind>(i),
-                 .destination = destination},
-                events, now);
-          unsuspected = unsuspected && kind.flow.tracker.phase() == Phase::kNormal &&
-                        !is_violated(kind, now) && kind.culprits == 0;
+          judge_kind(destination, static_cast<PacketKind>(i), record.kinds[i].flow, events, now);
         }
-        if (!idle || !unsuspected) return;
+        if (!idle || is_suspected(record, now)) return;
         destinations_.erase(destination);
         events.expired++;
       });
@@ -351,20 +370,64 @@ ScanEvents GuardState::judge_destinations(uint32_t begin, uint32_t end, Instant 
 ScanEvents GuardState::judge_suspects(uint32_t begin, uint32_t end, Instant now) {
   ScanEvents events;
   suspects_.scan(begin, end, [&](uint32_t, const SuspectKey& key, Flow& flow, bool idle) {
-    const Change change = judge(flow,
-                                {.level = key.level,
-                                 .kind = key.kind,
-                                 .source = key.source,
-                                 .source_bits = bits_of(key.level, key.source),
-                                 .destination = key.destination},
-                                events, now);
-    if (change == Change::kDetected) count_culprit(key, flow);
-    if (change == Change::kRecovered || change == Change::kTimedOut) uncount_culprit(key, flow);
+    judge_flow(key, flow, events, now);
     if (!idle || flow.tracker.phase() != Phase::kNormal) return;
     suspects_.erase(key);
     events.expired++;
   });
   return events;
+}
+
+namespace {
+
+template <class Store>
+ScannedWord scan_word(Store& store, uint32_t begin, uint32_t end) {
+  ScannedWord word;
+  store.scan(begin, end, [&](uint32_t slot, const auto&, const auto&, bool idle) {
+    word.live |= uint64_t{1} << (slot - begin);
+    if (idle) word.idle |= uint64_t{1} << (slot - begin);
+  });
+  return word;
+}
+
+}  // namespace
+
+ScannedWord GuardState::scan_destinations(uint32_t begin, uint32_t end) {
+  return scan_word(destinations_, begin, end);
+}
+
+ScannedWord GuardState::scan_suspects(uint32_t begin, uint32_t end) {
+  return scan_word(suspects_, begin, end);
+}
+
+Judgement GuardState::judge_destination(uint32_t slot, PacketKind kind, Instant now) {
+  Judgement judgement;
+  if (!destinations_.is_live(slot)) return judgement;
+  DestinationRecord::Kind& judged = destinations_.at(slot).kinds[static_cast<size_t>(kind)];
+  judge_kind(destinations_.key_at(slot), kind, judged.flow, judgement.events, now);
+  judgement.suspected = is_suspected(judged, now);
+  return judgement;
+}
+
+Judgement GuardState::judge_suspect(uint32_t slot, Instant now) {
+  Judgement judgement;
+  if (!suspects_.is_live(slot)) return judgement;
+  Flow& flow = suspects_.at(slot);
+  judge_flow(suspects_.key_at(slot), flow, judgement.events, now);
+  judgement.suspected = flow.tracker.phase() != Phase::kNormal;
+  return judgement;
+}
+
+bool GuardState::expire_destination(uint32_t slot, Instant now) {
+  if (!destinations_.is_live(slot) || destinations_.is_referenced(slot)) return false;
+  if (is_suspected(destinations_.at(slot), now)) return false;
+  return destinations_.erase(Address(destinations_.key_at(slot)));
+}
+
+bool GuardState::expire_suspect(uint32_t slot) {
+  if (!suspects_.is_live(slot) || suspects_.is_referenced(slot)) return false;
+  if (suspects_.at(slot).tracker.phase() != Phase::kNormal) return false;
+  return suspects_.erase(SuspectKey(suspects_.key_at(slot)));
 }
 
 }  // namespace tributary::guard

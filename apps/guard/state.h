@@ -107,6 +107,18 @@ struct ScanEvents {
   uint32_t expired = 0;
 };
 
+/// The reply of a scan of REF flags. Bit 0 stands for the first slot.
+struct ScannedWord {
+  uint64_t live = 0;
+  uint64_t idle = 0;  ///< The flag was already clear.
+};
+
+/// The reply of the judgement of one flow.
+struct Judgement {
+  ScanEvents events;
+  bool suspected = false;  ///< The flow keeps its record.
+};
+
 /// A packet as read before its thread begins.
 struct GuardNote {
   PacketFacts facts;
@@ -177,9 +189,20 @@ class GuardState {
   /// records.
   void explain_at_suspect(Level level, const PacketFacts& facts);
   void explain_at_destination(const PacketFacts& facts);
-  /// Judges the records of a slice, and erases the idle ones that are under no suspicion.
+  /// Judges the records of a slice, and erases the idle ones that are under no suspicion. One service
+  /// for machines without a price; the services after it do the same step by step.
   ScanEvents judge_destinations(uint32_t begin, uint32_t end, Instant now);
   ScanEvents judge_suspects(uint32_t begin, uint32_t end, Instant now);
+  /// Clears the REF flags of a slice of at most 64 records.
+  ScannedWord scan_destinations(uint32_t begin, uint32_t end);
+  ScannedWord scan_suspects(uint32_t begin, uint32_t end);
+  /// Judges one flow. A slot that is free has none.
+  Judgement judge_destination(uint32_t slot, PacketKind kind, Instant now);
+  Judgement judge_suspect(uint32_t slot, Instant now);
+  /// Erases the record of a slot unless it is under suspicion or referenced since the scan.
+  /// @return whether it erased the record.
+  bool expire_destination(uint32_t slot, Instant now);
+  bool expire_suspect(uint32_t slot);
   void rotate_known(uint32_t begin, uint32_t end) { known_.rotate(begin, end); }
 
   // --- Requests, for their addresses --------------------------------------------------------------
@@ -197,6 +220,21 @@ class GuardState {
   }
   [[nodiscard]] microcode::Xtxn suspect_scan(uint32_t begin) const {
     return {XtxnKind::kHashScan, suspects_.ref_flag_of(begin), memory::kRefFlagBytes};
+  }
+  /// Return the request of a judgement. @pre The slot has held a record.
+  [[nodiscard]] microcode::Xtxn destination_judgement(uint32_t slot, PacketKind kind) const {
+    const DestinationRecord::Kind& judged = destinations_.at(slot).kinds[static_cast<size_t>(kind)];
+    return {XtxnKind::kFetchAndOp, &judged.flow.tracker, sizeof(FlowTracker)};
+  }
+  [[nodiscard]] microcode::Xtxn suspect_judgement(uint32_t slot) const {
+    return {XtxnKind::kFetchAndOp, &suspects_.at(slot).tracker, sizeof(FlowTracker)};
+  }
+  /// Return the request of a deletion. @pre The slot has held a record.
+  [[nodiscard]] microcode::Xtxn destination_deletion(uint32_t slot) const {
+    return memory::hash_request(XtxnKind::kHashDelete, destinations_, destinations_.key_at(slot));
+  }
+  [[nodiscard]] microcode::Xtxn suspect_deletion(uint32_t slot) const {
+    return memory::hash_request(XtxnKind::kHashDelete, suspects_, suspects_.key_at(slot));
   }
 
  private:
@@ -225,6 +263,11 @@ class GuardState {
   [[nodiscard]] bool is_violated(const DestinationRecord::Kind& kind, Instant now) const;
   [[nodiscard]] bool is_calm(const Flow& flow, PacketKind kind) const;
   Change judge(Flow& flow, Culprit subject, ScanEvents& events, Instant now);
+  void judge_kind(const Address& destination, PacketKind kind, Flow& flow, ScanEvents& events,
+                  Instant now);
+  void judge_flow(const SuspectKey& key, Flow& flow, ScanEvents& events, Instant now);
+  [[nodiscard]] bool is_suspected(const DestinationRecord::Kind& kind, Instant now) const;
+  [[nodiscard]] bool is_suspected(const DestinationRecord& record, Instant now) const;
   void count_culprit(const SuspectKey& key, Flow& flow);
   void uncount_culprit(const SuspectKey& key, Flow& flow);
 

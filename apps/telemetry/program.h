@@ -55,8 +55,7 @@ const FlowNote& read_flow(M& m, TelemetryState& state, std::optional<FlowNote>& 
   }
   own.emplace();
   if (!m.arrived_as_frame()) return *own;
-  const auto mark = [&m](const microcode::Instruction& instruction) { m.instruction(instruction); };
-  own->fit = apps::parse_flow(m.head(), m.packet_size(), mark, own->packet);
+  own->fit = apps::parse_flow(m.head(), m.packet_size(), apps::ThreadMarks<M>{m}, own->packet);
   if (own->fit == apps::FlowFit::kFits) own->hash = state.hash_of(own->packet.key);
   return *own;
 }

@@ -472,7 +472,7 @@ class ContributionThread {
   /// Stores the head for match_known_head(), which assumes a plain contribution of one rank to a sum.
   void remember() {
     if (job_->config.sources_are_aggregators || is_push()) return;
-    job_->sources[source()].known_head.remember(m_.head().bytes() + arrival_.offset, arrival_.size,
+    job_->sources[source()].known_head.remember(message_bytes(m_, arrival_).data(), arrival_.size,
                                                 message_.header.extended);
   }
   /// If no buffer is free, sends everything that waits, so that the cooling buffers become free.

@@ -21,11 +21,23 @@ namespace tributary::trio_ml {
 using apps::Arrival;
 using wire::Reason;
 
-/// Returns the bytes of the message that are in local memory.
+/// Returns the bytes of the message that are in local memory. Machines do not count their reads.
 template <microcode::Machine M>
 std::span<const std::byte> message_bytes(const M& m, const Arrival& arrival) {
   const microcode::PacketHead head = m.head();
   return {head.bytes() + arrival.offset, std::min(head.size() - arrival.offset, arrival.size)};
+}
+
+/// Decodes the message, and reports its head as read.
+template <microcode::Machine M>
+[[nodiscard]] wire::DecodeStatus read_message(const M& m, const Arrival& arrival,
+                                              wire::Message& message) {
+  const std::span<const std::byte> bytes = message_bytes(m, arrival);
+  const auto status = decode_message(bytes, arrival.size, message);
+  if (status == wire::DecodeStatus::kOk) {
+    static_cast<void>(m.head().read(arrival.offset, message.head_bytes));
+  }
+  return status;
 }
 
 /// Returns the reason to refuse a message that could not be decoded.
@@ -188,7 +200,8 @@ void send_have(M& m, Shard& shard, Job& job, const BlockRecord& block, const Mes
 template <microcode::Machine M>
 [[gnu::noinline, gnu::cold]] void note_return(M& m, Shard& shard, Job& job, uint32_t offset_bytes) {
   MessageHead message;
-  decode_header(wire::View<wire::TrioMlHeader>(m.head().bytes() + offset_bytes), message.header);
+  const auto head = m.head().read(offset_bytes, wire::TrioMlHeader::kBytes);
+  decode_header(wire::View<wire::TrioMlHeader>(head.data()), message.header);
   include(job.record.active_mask, message.header.src_id);
   count(m, shard, Outcome::kSourceReturned);
   shard.note(job, message.header.src_id, {.kind = EventKind::kReturned, .at = m.now()});
@@ -442,7 +455,7 @@ microcode::Subroutine<void, M> serve_probe(M& m, Shard& shard, Job& job, const M
 template <microcode::Machine M>
 microcode::Subroutine<void, M> serve_control(M& m, Shard& shard, Job& job, const Arrival& arrival) {
   Message message;
-  const auto status = decode_message(message_bytes(m, arrival), arrival.size, message);
+  const auto status = read_message(m, arrival, message);
   if (status != wire::DecodeStatus::kOk) {
     refuse(m, shard, refusal_of(status));
     co_return;

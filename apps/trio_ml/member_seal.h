@@ -57,7 +57,7 @@ template <microcode::Machine M>
 [[nodiscard, gnu::noinline]] Verdict open_member_seal(const M& m, Job& job, SealedMessage message) {
   if (wire::seal_mode(message.flags) != job.end.mode()) return Outcome::kWrongAuthentication;
   if (!job.end.is_sealed()) return kAccepted;
-  const std::span<const std::byte> head(m.head().bytes() + message.offset, message.head_bytes);
+  const auto head = m.head().read(message.offset, message.head_bytes);
   return verdict_of(job.end.open(message.source, head, payload_of(m, message)));
 }
 

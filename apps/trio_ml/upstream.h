@@ -162,7 +162,7 @@ template <microcode::Machine M>
 microcode::Subroutine<void, M> take_from_upstream(M& m, Shard& shard, Job& job,
                                                   const Arrival& arrival) {
   Message message;
-  const auto status = decode_message(message_bytes(m, arrival), arrival.size, message);
+  const auto status = read_message(m, arrival, message);
   if (status != wire::DecodeStatus::kOk) {
     refuse(m, shard, refusal_of(status));
     co_return;

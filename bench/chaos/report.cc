@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
+#include "base/text_table.h"
 #include "bench/chaos/chaos.h"
 #include "bench/measure.h"
-#include "lab/report/text_table.h"
 
 namespace tributary::chaos {
 namespace {
@@ -57,7 +57,7 @@ std::vector<bench::Verdict> verdicts(const ChaosResult& result) {
 }
 
 std::string as_table(const ChaosResult& result) {
-  lab::TextTable table({0});
+  TextTable table({0});
   table.add({"fault", "count", "notice ms", "max", "recovery ms", "max"});
   for (const FaultKind kind : all_fault_kinds()) {
     const FaultFigures& figures = result.faults[static_cast<size_t>(kind)];

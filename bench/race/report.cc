@@ -7,10 +7,10 @@
 #include <map>
 #include <tuple>
 
+#include "base/text_table.h"
 #include "bench/race/network.h"
 #include "bench/race/placement.h"
 #include "lab/report/svg_plot.h"
-#include "lab/report/text_table.h"
 
 namespace tributary::race {
 namespace {
@@ -47,7 +47,7 @@ double to_optimum(const RaceRow& row) {
 }
 
 std::string rows_text(const RaceResult& result) {
-  lab::TextTable table({0, 1});
+  TextTable table({0, 1});
   table.add({"net", "system", "workers", "servers", "MB", "bits", "loss %", "ms", "over optimum",
              "spread %", "GB/s", "CPU s/GB worker", "colocated", "total", "link MB", "wrong"});
   for (const RaceRow& row : result.rows) {
@@ -67,7 +67,7 @@ std::string rows_text(const RaceResult& result) {
 }
 
 std::string comparison_text(const RaceResult& result) {
-  lab::TextTable table({0, 1});
+  TextTable table({0, 1});
   table.add({"Tributary's time over", "fastest TCP peer", "ratio", "rounds", "worker CPU", "ps",
              "the link's time", "optimum"});
   for (const Comparison& one : compare(result)) {

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/text_table.h"
 #include "bench/measure.h"
 #include "bench/soak/soak.h"
-#include "lab/report/text_table.h"
 
 namespace tributary::soak {
 
@@ -73,7 +73,7 @@ std::vector<bench::Verdict> verdicts(const SoakResult& result) {
 }
 
 std::string as_table(const SoakResult& result) {
-  lab::TextTable table;
+  TextTable table;
   table.add({"cycle", "capacity GB/s", "overload GB/s", "kept", "resident MB", "buffers free"});
   for (size_t i = 0; i < result.cycles.size(); i++) {
     const Cycle& cycle = result.cycles[i];

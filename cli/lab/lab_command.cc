@@ -5,13 +5,13 @@
 
 #include <string_view>
 
+#include "base/text_table.h"
 #include "cli/console.h"
 #include "cli/lab/resources_command.h"
 #include "cli/lab/step_command.h"
 #include "cli/lab/trace_command.h"
 #include "engine/model/parameters.h"
 #include "lab/figures/figure.h"
-#include "lab/report/text_table.h"
 #include "lab/scenario.h"
 #include "lab/scenario_file.h"
 
@@ -19,7 +19,7 @@ namespace tributary::cli {
 namespace {
 
 void print_choices(std::string_view title, const std::vector<lab::Choice>& choices) {
-  lab::TextTable table({0, 1});
+  TextTable table({0, 1});
   for (const lab::Choice& choice : choices) table.add({choice.name, choice.description});
   print("{}\n{}\n", title, table.text());
 }
@@ -28,7 +28,7 @@ void print_choices(std::string_view title, const std::vector<lab::Choice>& choic
 void print_pfe_parameters() {
   const Result<engine::Parameters> parameters = engine::preset(lab::PfeSettings{}.generation);
   if (!parameters) return;  // Cannot happen: the default is a known generation.
-  lab::TextTable table({0, 2, 3});
+  TextTable table({0, 2, 3});
   for (const engine::ParameterRow& row : engine::parameter_rows(*parameters)) {
     table.add({row.name, fmt::format("{}", row.value), row.unit, row.source});
   }

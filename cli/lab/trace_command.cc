@@ -174,8 +174,7 @@ int show_accounting(const TraceFlags& flags) {
   std::string text;
   for (const lab::NodeAccounting& node : observer.nodes()) {
     text += text.empty() ? "" : "\n";
-    text += flags.accounting ? accounting_text(node)
-                             : node.node + ", program " + node.program + ": " + unpriced_text(node);
+    text += flags.accounting ? accounting_text(node) : unpriced_text(node);
   }
   return write_out(
       flags, text,

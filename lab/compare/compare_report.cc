@@ -9,9 +9,9 @@
 #include <functional>
 #include <map>
 
+#include "base/text_table.h"
 #include "lab/backends/backend.h"
 #include "lab/report/figure_row.h"
-#include "lab/report/text_table.h"
 #include "lab/workload/ddp_workload.h"
 
 namespace tributary::lab {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// The measured accounting of the modelled PFEs of a run: the budget and the use of each
-/// instruction, and the places where a program runs code without a price.
+/// The measured accounting (engine/model/accounting.h) of the modelled PFEs of a run.
 ///
 /// Threads: The run's.
 /// Errors:  begin() refuses an unknown node, and a run without a modelled PFE.
@@ -12,22 +11,15 @@
 #include <utility>
 #include <vector>
 
-#include "engine/model/pfe.h"
+#include "engine/model/accounting.h"
 #include "lab/run_observer.h"
 
 namespace tributary::lab {
 
 struct NodeAccounting {
   std::string node;
-  std::string program;
-  uint32_t program_instructions = 0;     ///< As engine::Report.
-  double instructions_per_gradient = 0;  ///< As engine::Report; 0: no gradient was added.
-  std::vector<microcode::AccessMeter::InstructionRow> instructions;
-  std::vector<microcode::AccessMeter::UnpricedRow> unpriced;
+  engine::Accounting measured;
 };
-
-/// Returns the accounting of a PFE since its start.
-[[nodiscard]] NodeAccounting accounting_of(std::string node, const engine::PfeCore& pfe);
 
 /// Collects the accounting of a run's PFEs when the run ends.
 class AccountingObserver final : public RunObserver {
@@ -48,9 +40,8 @@ class AccountingObserver final : public RunObserver {
   std::vector<NodeAccounting> nodes_;
 };
 
-/// Returns a table of the instructions, and unpriced_text().
+/// Return the accounting of a node for a terminal: the whole, or the places without a price.
 [[nodiscard]] std::string accounting_text(const NodeAccounting& node);
-/// Returns a table of the places without a price, or a line that says that there are none.
 [[nodiscard]] std::string unpriced_text(const NodeAccounting& node);
 /// Return a list with an object for each node: the whole accounting, or the places without a price.
 [[nodiscard]] std::string accounting_json(const std::vector<NodeAccounting>& nodes);

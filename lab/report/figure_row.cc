@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "lab/report/text_table.h"
+#include "base/text_table.h"
 
 namespace tributary::lab {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "base/text_table.h"
 #include "lab/report/figure_row.h"
-#include "lab/report/text_table.h"
 
 namespace tributary::lab {
 namespace {

@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/text_table.h"
 #include "lab/report/figure_row.h"
-#include "lab/report/text_table.h"
 #include "lab/sweep/run_text.h"
 
 namespace tributary::lab {

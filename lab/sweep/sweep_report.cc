@@ -10,9 +10,9 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "base/text_table.h"
 #include "lab/report/figure_row.h"
 #include "lab/report/sample.h"
-#include "lab/report/text_table.h"
 
 namespace tributary::lab {
 namespace {

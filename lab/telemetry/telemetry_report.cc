@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "lab/report/text_table.h"
+#include "base/text_table.h"
 
 namespace tributary::lab {
 namespace {

@@ -5,9 +5,13 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <memory>
 #include <set>
+#include <source_location>
+#include <string>
 
+#include "microcode/metered_head.h"
 #include "tests/apps/telemetry/frames.h"
 #include "tests/support/seed.h"
 
@@ -29,13 +33,35 @@ Parsed parse(const Bytes& frame, size_t head_bytes = 192) {
   const auto head = std::make_unique<std::byte[]>(size);
   std::copy_n(frame.begin(), size, head.get());
   Parsed parsed{};
-  parsed.fit = parse_flow(
-      microcode::PacketHead({head.get(), size}), static_cast<uint32_t>(frame.size()),
-      [](const microcode::Instruction&) {}, parsed.packet);
+  parsed.fit = parse_flow(microcode::PacketHead({head.get(), size}),
+                          static_cast<uint32_t>(frame.size()), NoMarks(), parsed.packet);
   return parsed;
 }
 
 Endpoint v4(uint32_t address) { return Endpoint::ipv4(address, 0); }
+
+/// A machine with a meter, for ThreadMarks.
+struct Metered {
+  void instruction(const microcode::Instruction& mark, const std::source_location& place) {
+    meter.begin(mark, 1, place);
+  }
+  microcode::AccessMeter& access_meter() { return meter; }
+  microcode::AccessMeter meter;
+};
+
+/// Returns the use of each instruction that parses the frame.
+std::map<std::string, microcode::AccessCount> measure(const Bytes& frame) {
+  Metered m;
+  const microcode::MeteredHead head(frame, &m.meter, std::source_location::current());
+  FlowPacket packet{};
+  EXPECT_EQ(parse_flow(head, static_cast<uint32_t>(frame.size()), ThreadMarks<Metered>{m}, packet),
+            FlowFit::kFits);
+  m.meter.pause();
+  EXPECT_TRUE(m.meter.unpriced().empty());
+  std::map<std::string, microcode::AccessCount> used;
+  for (const auto& row : m.meter.instructions()) used[row.name] = row.most;
+  return used;
+}
 
 // --- By hand -------------------------------------------------------------------------------------
 
@@ -73,6 +99,17 @@ TEST(FlowKey, ReadsVlanTags) {
   const Bytes tag = from_hex("81 00 00 01 ");
   three.insert(three.begin() + 12, tag.begin(), tag.end());
   EXPECT_EQ(parse(three).fit, FlowFit::kTooManyTags);
+}
+
+TEST(FlowKey, InstructionsReadAndWriteLocalMemoryWithinTheirBudgets) {
+  const auto ipv4 = measure(frame_of({.vlan = 100}));
+  EXPECT_EQ(ipv4.at("parse_addresses").lmem_writes, 2U);  // One for each address.
+  EXPECT_EQ(ipv4.at("parse_ports").lmem_writes, 1U);      // Both ports are in one access.
+  EXPECT_EQ(ipv4.at("parse_ip").lmem_writes, 0U);         // It writes registers.
+  const auto ipv6 = measure(frame_of({.is_ipv6 = true}));
+  EXPECT_EQ(ipv6.at("parse_source").lmem_writes, 2U);
+  EXPECT_EQ(ipv6.at("parse_destination").lmem_writes, 2U);
+  EXPECT_EQ(measure(frame_of({.protocol = 1})).at("parse_ports").lmem_writes, 1U);
 }
 
 TEST(FlowKey, ReadsPortsByProtocol) {

@@ -208,7 +208,7 @@ Thread look_at_packet(M& m, std::vector<uint32_t>& sizes) {
   co_await m.issue(Xtxn{XtxnKind::kRead, &m, 8}, [] {});
   EXPECT_EQ(m.packet_size(), size_before);
   EXPECT_EQ(m.head().size(), std::min(size_before, engine::kHeadBytes));
-  EXPECT_EQ(m.head().bytes()[0], static_cast<std::byte>(size_before));
+  EXPECT_EQ(m.head().read(0, 1)[0], static_cast<std::byte>(size_before));
   EXPECT_EQ(m.source().port, size_before);
   EXPECT_EQ(m.arrived_as_frame(), size_before % 2 == 0);
   sizes.push_back(size_before);

@@ -5,16 +5,19 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <type_traits>
 
+#include "microcode/local_memory.h"
 #include "microcode/register.h"
 
 namespace tributary::microcode {
 namespace {
 
 constexpr Instruction kRead{"read", {.lmem_reads = 2}};
+constexpr Instruction kWrite{"write", {.lmem_writes = 2}};
 constexpr Instruction kMove{"move", {.register_reads = 2, .register_writes = 1}};
 
 AccessMeter::Place here(AccessMeter::Place place = AccessMeter::Place::current()) { return place; }
@@ -71,6 +74,33 @@ TEST(AccessMeter, RegisterOfAnotherMachineIsAPlainVariable) {
   auto value = make_register<uint32_t>(machine);
   static_assert(std::is_same_v<decltype(value), uint32_t>);
   EXPECT_EQ(value, 0U);
+}
+
+TEST(AccessMeter, LocalMemoryCountsOneWriteForEachEightBytesOfAVariable) {
+  Metered m;
+  uint32_t word = 0;
+  std::array<uint8_t, 9> bytes{};
+  m.meter.begin(kWrite, 1, here());
+  store(m, word, 5);
+  store(m, word, 7);               // The same variable.
+  note_store(m, bytes.data(), 4);  // With the next line one access.
+  note_store(m, bytes.data(), 8);
+  EXPECT_EQ(word, 7U);
+  m.meter.begin(kWrite, 1, here());
+  note_store(m, bytes.data(), 9);  // Two accesses.
+  m.meter.pause();
+  EXPECT_EQ(m.meter.instructions()[0].most, (AccessCount{.lmem_writes = 2}));
+  int other_machine = 0;
+  store(other_machine, word, 9);
+  EXPECT_EQ(word, 9U);
+}
+
+TEST(AccessMeterDeathTest, LocalMemoryWritesAboveTheBudgetStopTheProcess) {
+  Metered m;
+  std::array<uint8_t, 17> bytes{};
+  m.meter.begin(kWrite, 1, here());
+  note_store(m, bytes.data(), 17);
+  EXPECT_DEATH(m.meter.pause(), "'write' .* makes 3 local memory writes; its budget is 2");
 }
 
 TEST(AccessMeterDeathTest, InstructionAboveItsBudgetStopsTheProcessAndIsNamed) {

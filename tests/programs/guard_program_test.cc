@@ -7,8 +7,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <string_view>
 
+#include "apps/guard/packet_facts.h"
 #include "programs/traffic_capture.h"
 #include "tests/programs/captures.h"
 #include "tests/support/scratch_directory.h"
@@ -139,6 +142,32 @@ TEST_F(GuardProgramTest, BothMachinesWriteTheSameBytes) {
     with_culprits += live->report.details["culprits"].empty() ? 0 : 1;
   }
   EXPECT_GT(with_culprits, 20U);
+}
+
+TEST_F(GuardProgramTest, ModelPaysForEachFlowThatATimerJudges) {
+  // One packet to each of three destinations, and one more when their records have gone.
+  std::vector<testing::TestPacket> packets;
+  for (uint32_t i = 0; i < 3; i++) {
+    auto frame = testing::ipv4_frame(60);
+    frame[17] = std::byte{46};  // Total length: all but the Ethernet header.
+    frame[33] = static_cast<std::byte>(i);
+    packets.push_back({1'000'000 + i, frame});
+  }
+  packets.push_back({700'000'000, packets[0].bytes});
+  testing::write_capture(path("in.pcap"), packets);
+  const auto end = run({}, /*on_model=*/true);
+  ASSERT_TRUE(end && end->report.model);
+  const auto& rows = end->report.model->accounting.instructions;
+  const auto row_of = [&](std::string_view name) {
+    return std::find_if(rows.begin(), rows.end(),
+                        [&](const auto& row) { return row.name == name; });
+  };
+  // The timers visit the records after 250 and 500 ms. The second visit erases them.
+  ASSERT_NE(row_of("judge_flow"), rows.end());
+  EXPECT_EQ(row_of("judge_flow")->executed, 2U * 3 * guard::kKindCount);
+  EXPECT_EQ(row_of("judge_flow")->most.xtxns, 1U);
+  ASSERT_NE(row_of("expire_record"), rows.end());
+  EXPECT_EQ(row_of("expire_record")->executed, 3U);
 }
 
 TEST_F(GuardProgramTest, DryRunDropsNothing) {

@@ -59,6 +59,7 @@ struct RightCounter : CounterBase {
 
 /// Reads the word and writes it back in two XTXNs, and drops short packets.
 struct WrongCounter : CounterBase {
+  static inline uint32_t write_line = 0;  ///< Of the source line that has no instruction.
   static constexpr std::string_view kName = "wrong";
   static constexpr std::string_view kSummary = "Loses packets";
   static Result<std::unique_ptr<WrongCounter>> create(memory::SharedMemory& memory,
@@ -74,6 +75,7 @@ struct WrongCounter : CounterBase {
     m.instruction(kCount);
     const uint64_t before = co_await memory::xtxn_read(m, *state.count);
     co_await memory::xtxn_masked_write(m, *state.count, before + 1, ~uint64_t{0});
+    state.write_line = __LINE__ - 1;
     if (m.packet_size() < 60) {
       m.drop(0);
     } else {
@@ -147,6 +149,30 @@ TEST(PacketProgram, CountsDroppedPacketsAndReportsOutcomes) {
   EXPECT_EQ(end->report.output.forwarded, 1U);
   ASSERT_EQ(end->report.outcomes.size(), 1U);
   EXPECT_EQ(end->report.outcomes[0].counter.packets, 2U);
+}
+
+TEST(PacketProgram, ModelNamesThePlaceOfCodeWithoutAPrice) {
+  const testing::ScratchDirectory scratch;
+  const std::string in = scratch.path() / "in.pcap";
+  testing::write_capture(in, {{1'000, testing::ipv4_frame(60)}, {2'000, testing::ipv4_frame(60)}});
+  const CaptureProgram program = capture_program_of<WrongCounter>();
+  RunRequest request{.in = in};
+  request.model = engine::Parameters();
+  const auto end = program.run(*program.settings().read({}, ""), request);
+  ASSERT_TRUE(end && end->report.model);
+  const engine::Accounting& accounting = end->report.model->accounting;
+  EXPECT_EQ(accounting.program, "wrong");
+  ASSERT_EQ(accounting.instructions.size(), 1U);
+  EXPECT_EQ(accounting.instructions[0].most.xtxns, 1U);
+  // Its masked write has no instruction.
+  ASSERT_EQ(accounting.unpriced.size(), 1U);
+  const auto& row = accounting.unpriced[0];
+  EXPECT_EQ(microcode::place_text(row.place),
+            "tests/programs/packet_program_test.cc:" + std::to_string(WrongCounter::write_line));
+  EXPECT_STREQ(row.after.mark, "count");
+  EXPECT_STREQ(row.after.reply, "read");
+  EXPECT_EQ(row.executed, 2U);
+  EXPECT_EQ(row.most, (microcode::AccessCount{.xtxns = 1}));
 }
 
 TEST(InterleavedRun, SameSeedGivesSameOrder) {

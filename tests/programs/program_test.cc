@@ -108,6 +108,17 @@ TEST_F(ProgramRunTest, ModelTellsWhatThePacketsCost) {
   EXPECT_DOUBLE_EQ(model.pfe.instructions_per_packet, 3);  // Ether, IP, forward.
   EXPECT_EQ(model.pfe.latency.mean,
             model.parameters.ingress_latency + model.parameters.instruction_time() * 3);
+  const engine::Accounting& accounting = model.accounting;
+  EXPECT_EQ(accounting.program, "filter");
+  ASSERT_EQ(accounting.instructions.size(), 3U);
+  EXPECT_STREQ(accounting.instructions[0].name, "process_ether");
+  EXPECT_EQ(accounting.instructions[0].executed, 10U);
+  EXPECT_EQ(accounting.instructions[0].most.lmem_reads, 1U);  // The EtherType.
+  EXPECT_TRUE(accounting.unpriced.empty());
+  const auto json = as_json(end->report)["model"]["accounting"];
+  EXPECT_EQ(json["instructions_per_packet"], 3);
+  EXPECT_EQ(json["instructions"][1]["measured"]["head_bytes"], 1);  // Version and header length.
+  EXPECT_THAT(as_text(end->report), ::testing::HasSubstr("No code runs without a price."));
   // 101 PPEs issue an instruction each nanosecond; a packet takes three.
   const auto limit = rate_limit(model.pfe);
   ASSERT_TRUE(limit);

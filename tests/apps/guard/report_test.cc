@@ -37,6 +37,20 @@ TEST(GuardReport, LinesSayWhoWhenAndWhy) {
   EXPECT_EQ(to_text(culprit).substr(0, 21), "tcp_syn from anywhere");
 }
 
+TEST(GuardReport, OrderOfOneTimeDoesNotDependOnTheTimers) {
+  Report report(4);
+  static_cast<void>(report.add({.level = Level::kSource, .destination = {2}}));
+  static_cast<void>(report.add({.level = Level::kSource, .destination = {1}}));
+  static_cast<void>(report.add({.level = Level::kDestination, .kind = PacketKind::kUdp}));
+  static_cast<void>(report.add({.level = Level::kSource, .detected_at = Instant() + seconds(-1)}));
+  const auto culprits = report.culprits();
+  ASSERT_EQ(culprits.size(), 4U);
+  EXPECT_EQ(culprits[0].detected_at, Instant() + seconds(-1));  // The earliest first.
+  EXPECT_EQ(culprits[1].level, Level::kDestination);            // Then the widest level.
+  EXPECT_EQ(culprits[2].destination, (Address{1}));
+  EXPECT_EQ(culprits[3].destination, (Address{2}));
+}
+
 TEST(GuardReport, ReplacesTheOldest) {
   Report report(2);
   FlowTracker tracker;

@@ -108,7 +108,7 @@ class ScriptProgram {
   void begin_burst() {}
   template <microcode::Machine M>
   void process(M& m) {
-    const auto script = std::to_integer<uint8_t>(m.head().bytes()[0]);
+    const auto script = std::to_integer<uint8_t>(microcode::PacketHead(m.head()).bytes()[0]);
     run_script(m, *scripts_, script, scripts_->steps.at(script));
   }
   template <microcode::Machine M>

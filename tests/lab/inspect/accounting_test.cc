@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: a small run of each program, whose counts are worked out by hand; then the texts of rows
-// made by hand.
+// Method: a small run of each program, whose counts are worked out by hand; then the texts of a node
+// made by hand. tests/engine/model/accounting_test.cc has the texts of rows.
 #include "lab/inspect/accounting.h"
 
 #include <gmock/gmock.h>
@@ -29,7 +29,7 @@ Scenario small(Backend backend) {
   return scenario;
 }
 
-const microcode::AccessMeter::InstructionRow* find(const NodeAccounting& node,
+const microcode::AccessMeter::InstructionRow* find(const engine::Accounting& node,
                                                    std::string_view name) {
   const auto found =
       std::find_if(node.instructions.begin(), node.instructions.end(),
@@ -42,7 +42,7 @@ TEST(Accounting, TrioMlReadsItsHeadersInTwoInstructions) {
   const auto result = run_scenario(small(Backend::kTrioMl), nullptr, &observer);
   ASSERT_TRUE(result) << result.error().text;
   ASSERT_EQ(observer.nodes().size(), 1U);
-  const NodeAccounting& node = observer.nodes()[0];
+  const engine::Accounting& node = observer.nodes()[0].measured;
   EXPECT_EQ(node.program, "trio-ml");
   EXPECT_NEAR(node.program_instructions, 60, 6);           // Trio paper §6.3.
   EXPECT_NEAR(node.instructions_per_gradient, 1.2, 0.05);  // Likewise.
@@ -62,7 +62,7 @@ TEST(Accounting, ReportsTheLookUpThatNoInstructionIssues) {
   AccountingObserver observer("");
   ASSERT_TRUE(run_scenario(small(Backend::kTrioMl), nullptr, &observer));
   // After the reply with the job, the thread asks for the block.
-  const auto& rows = observer.nodes().at(0).unpriced;
+  const auto& rows = observer.nodes().at(0).measured.unpriced;
   const bool any = std::any_of(rows.begin(), rows.end(), [](const auto& row) {
     return std::string_view(row.place.file_name()).ends_with("apps/trio_ml/contribution.h") &&
            row.after.mark == std::string_view("check_header") &&
@@ -90,39 +90,18 @@ TEST(Accounting, UnknownNodesAndRunsWithoutAProgramAreRefused) {
   EXPECT_THAT(without.error().text, HasSubstr("no packet program runs on a modelled Trio"));
 }
 
-TEST(Accounting, TextsNameBudgetUseAndPlace) {
-  const auto place = std::source_location::current();
-  NodeAccounting node{.node = "switch",
-                      .program = "p",
-                      .program_instructions = 5,
-                      .instructions_per_gradient = 1.1875,
-                      .instructions = {{.name = "parse",
-                                        .budget = {.register_reads = 1, .lmem_reads = 1},
-                                        .executed = 7,
-                                        .most = {.head_bytes = 3, .lmem_reads = 1}}},
-                      .unpriced = {}};
-  EXPECT_THAT(
-      accounting_text(node),
-      HasSubstr("switch: program p, 5 different instructions, 1.188 executed per gradient"));
-  EXPECT_THAT(accounting_text(node), HasSubstr("1 of 1"));
-  EXPECT_THAT(accounting_text(node), HasSubstr("1 declared"));
-  EXPECT_THAT(accounting_text(node), HasSubstr("0 of 0"));
-  EXPECT_THAT(accounting_text(node), HasSubstr("No code runs without a price."));
-
-  node.unpriced = {{.after = {.mark = "parse", .reply = "read"},
-                    .place = place,
-                    .executed = 2,
-                    .most = {.xtxns = 1}}};
-  const std::string line = "tests/lab/inspect/accounting_test.cc:" + std::to_string(place.line());
-  EXPECT_THAT(accounting_text(node), HasSubstr(line));
-
-  const auto json = nlohmann::json::parse(accounting_json({node}));
-  ASSERT_EQ(json.size(), 1U);
-  EXPECT_EQ(json[0]["instructions"][0]["budget"]["lmem_reads"], 1);
-  EXPECT_EQ(json[0]["instructions"][0]["measured"]["head_bytes"], 3);
-  EXPECT_EQ(json[0]["unpriced"][0]["place"], line);
-  EXPECT_EQ(json[0]["unpriced"][0]["after_instruction"], "parse");
-  EXPECT_EQ(json[0]["unpriced"][0]["after_reply"], "read");
+TEST(Accounting, TextsAndJsonNameTheNode) {
+  const NodeAccounting node{.node = "switch",
+                            .measured = {.program = "p", .instructions = {}, .unpriced = {}}};
+  EXPECT_EQ(accounting_text(node), "switch: " + engine::accounting_text(node.measured));
+  EXPECT_EQ(unpriced_text(node), "switch, program p: No code runs without a price.\n");
+  for (const std::string& text : {accounting_json({node, node}), unpriced_json({node, node})}) {
+    const auto json = nlohmann::json::parse(text);
+    ASSERT_EQ(json.size(), 2U);
+    EXPECT_EQ(json[1]["node"], "switch");
+    EXPECT_EQ(json[1]["program"], "p");
+    EXPECT_TRUE(json[1]["unpriced"].empty());
+  }
 }
 
 }  // namespace

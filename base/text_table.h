@@ -5,7 +5,7 @@
 /// Model:   Columns of words are left-aligned, all others right-aligned. Lines have no trailing
 ///          blanks. A line may have fewer cells than the head.
 /// Threads: One object, one thread.
-/// Tests:   tests/lab/report/text_table_test.cc
+/// Tests:   tests/base/text_table_test.cc
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace tributary::lab {
+namespace tributary {
 
 class TextTable {
  public:
@@ -31,4 +31,4 @@ class TextTable {
   std::vector<std::vector<std::string>> lines_;
 };
 
-}  // namespace tributary::lab
+}  // namespace tributary

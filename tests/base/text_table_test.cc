@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lab/report/text_table.h"
+#include "base/text_table.h"
 
 #include <gtest/gtest.h>
 
-namespace tributary::lab {
+namespace tributary {
 namespace {
 
 TEST(TextTable, ColumnsAreAsWideAsTheirWidestCell) {
@@ -34,4 +34,4 @@ TEST(TextTable, AcceptsShortLinesAndNoLines) {
 }
 
 }  // namespace
-}  // namespace tributary::lab
+}  // namespace tributary

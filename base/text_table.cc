@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lab/report/text_table.h"
+#include "base/text_table.h"
 
 #include <algorithm>
 
-namespace tributary::lab {
+namespace tributary {
 namespace {
 
 /// Returns the number of letters on a terminal: UTF-8 bytes that start a letter.
@@ -33,4 +33,4 @@ std::string TextTable::text() const {
   return text;
 }
 
-}  // namespace tributary::lab
+}  // namespace tributary
