@@ -16,6 +16,7 @@ import torch.distributed as dist
 from . import errors
 from ._backward import reduces_gradients
 from ._collectives import Collectives, check_variable
+from ._meetings import Meetings
 from ._staging import Submitter, copy_to_host
 from ._work import KeptWorks, Submissions, TributaryWork, Waiters
 from .communicator import Communicator
@@ -49,6 +50,8 @@ DELEGATED = (
 
 # Collectives that count as a call. reduce_scatter and allreduce_coalesced call allreduce, which counts.
 COUNTED = ("_allgather_base", "allgather", "broadcast", "reduce")
+# Calls between two ranks, which are no meetings of all.
+OF_TWO_RANKS = ("recv", "recv_anysource", "send")
 
 
 class Degraded(
@@ -74,6 +77,7 @@ class TributaryGroup(Collectives, dist.ProcessGroup):
             self.communicator.close()
             raise
         self.waiters = Waiters()
+        self.meetings = Meetings(self)
         self._submissions = Submissions()
         self._submitter = Submitter()
         self.error = None  # The exception that ended the communicator.
@@ -100,8 +104,18 @@ class TributaryGroup(Collectives, dist.ProcessGroup):
             tensors = [tensors]
         op_name = op_name_of(opts)
         if len(tensors) != 1 or not self._may_lack_ranks(tensors[0], op_name):
-            return self.inner.allreduce(tensors, *(() if opts is None else (opts,)))
+            start = functools.partial(self.inner.allreduce, tensors, *(() if opts is None else (opts,)))
+            return self.meet_in(start)
         return self._submit(tensors[0], op_name)
+
+    def meet_in(self, start):
+        """Returns the work of start(), a collective of all ranks that Gloo handles."""
+        return self.meetings.collective(start) if self.mitigated() else start()
+
+    def compare_calls(self):
+        """Waits for all ranks, with mitigation. Raises Mismatch if they have made different numbers of all-reduces."""
+        if self.mitigated():
+            self.meetings.meet()
 
     def _may_lack_ranks(self, tensor, op_name):
         """Returns True if the aggregator handles this all-reduce.
@@ -165,6 +179,7 @@ class TributaryGroup(Collectives, dist.ProcessGroup):
             staged, wait_for_copy = copy_to_host(staged)
         backward_ended = self._submissions.next()
         with self._lock:  # Numbers follow the order of submission.
+            self.meetings.count()
             start = functools.partial(
                 self.communicator.submit,
                 staged.data_ptr(),
@@ -275,6 +290,19 @@ class TributaryGroup(Collectives, dist.ProcessGroup):
         self._works.settle_all()
         self.communicator = Communicator(self._url)
         self.error = None
+        self.meetings.restart()
+
+    def end(self):
+        """Leaves the job. With mitigation it first waits for the other ranks, and raises Mismatch if they differ.
+
+        A rank that ends because of an exception does not wait.
+        """
+        failed = self.error is not None or hasattr(sys, "last_type") or sys.exc_info()[0] is not None
+        try:
+            if not self.closed and not failed and self.mitigated():
+                self.meetings.end(self.communicator.info()["deadline_ms"] / 1000)
+        finally:
+            self.close()
 
     def close(self):
         """Leaves the job. Rank 0 prints a line if blocks were degraded."""
@@ -312,11 +340,20 @@ def _count(function):
     return counted
 
 
+def _meet(function):
+    @functools.wraps(function)
+    def meeting(self, *arguments, **named):
+        return self.meet_in(lambda: function(self, *arguments, **named))
+
+    return meeting
+
+
 for _method in DELEGATED:
     if hasattr(dist.ProcessGroup, _method):
-        setattr(TributaryGroup, _method, delegate(_method))
+        _function = delegate(_method)
+        setattr(TributaryGroup, _method, _function if _method in OF_TWO_RANKS else _meet(_function))
 for _method in COUNTED:
-    setattr(TributaryGroup, _method, _count(getattr(Collectives, _method)))
+    setattr(TributaryGroup, _method, _meet(_count(getattr(Collectives, _method))))
 
 
 class _LentStore(dist.Store):

@@ -54,6 +54,7 @@ def before_step(model):
 def check_parameters(model, when="at check_parameters()"):
     """Raises ParametersDiffer on every rank if parameters differ. Every rank must call it."""
     group = active_group()
+    group.compare_calls()
     named = list(getattr(model, "module", model).named_parameters())
     digests = torch.tensor([_digest(parameter) for _, parameter in named], dtype=torch.int64)
     every = [torch.empty_like(digests) for _ in range(group.size())]

@@ -112,6 +112,42 @@ class LateRank(unittest.TestCase):
         )
 
 
+class UnequalCalls(unittest.TestCase):
+    """A rank that makes fewer all-reduces than the others is found where the ranks meet."""
+
+    def check(self, mistake, meeting, counts):
+        ended = support.launch(
+            RANKS, support.HERE / "ranks_unequal.py", mistake, meeting,
+            flags=("--timeout-ms", "20", "--deadline-ms", "30000", "--keep-going"),
+        )
+        text = ended.stdout + ended.stderr
+        found = f"different numbers of all-reduces: {counts}. .* same number of batches"
+        if meeting == "exit":
+            self.assertEqual(ended.returncode, 1, text)
+            self.assertEqual(len(re.findall(rf"^\[\d\] tributary: rank \d: .*{found}", text, re.M)), RANKS, text)
+            return
+        self.assertEqual(ended.returncode, 0, text)
+        self.assertEqual(len(re.findall(rf"^\[\d\] found: .*{found}", text, re.M)), RANKS, text)
+        self.assertEqual(len(re.findall(rf"^\[\d\] refused: .*{found}", text, re.M)), RANKS, text)
+
+    def test_a_rank_with_a_batch_less(self):
+        for meeting in ("metric", "async", "exit"):
+            with self.subTest(meeting):
+                self.check("a batch less", meeting, "rank 0, 1: 8, rank 2: 7")
+
+    def test_a_rank_that_skips_a_backward_pass(self):
+        self.check("skips a backward pass", "check_parameters", "rank 0, 2: 8, rank 1: 7")
+
+    def test_a_rank_that_makes_a_step_more(self):
+        self.check("a step more", "end_epoch", "rank 0: 9, rank 1, 2: 8")
+
+    def test_equal_calls(self):
+        ended = support.launch(
+            RANKS, support.HERE / "ranks_unequal.py", "none", "barrier", flags=("--timeout-ms", "20"))
+        self.assertEqual(ended.returncode, 0, ended.stdout + ended.stderr)
+        self.assertEqual(ended.stdout.count("found nothing"), RANKS)
+
+
 if __name__ == "__main__":
     os.environ["OMP_NUM_THREADS"] = "1"
     unittest.main()
