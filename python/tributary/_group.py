@@ -139,18 +139,18 @@ class TributaryGroup(Collectives, dist.ProcessGroup):
         """Returns True if sums of the aggregator may lack ranks."""
         return self.communicator.info()["straggler_timeout_us"] > 0
 
-    def reduce_gradients(self, tensor):
-        """Adds a tensor of gradients that may lack ranks. Returns a work."""
-        return self._submit(tensor, "sum")
+    def reduce_gradients(self, tensor, zeros_of=None):
+        """Adds a tensor of gradients that may lack ranks. Returns a work. The rank `zeros_of` adds zeros."""
+        return self._submit(tensor, "sum", zeros_of=zeros_of)
 
-    def receive(self, tensor):
+    def receive(self, tensor, zeros_of=None):
         """Receives the other ranks' next SUM without contributing to it. Returns a work."""
         if not goes_through(tensor, "sum"):
             raise errors.InvalidArgument(
                 f"tensors of type {tensor.dtype} do not go through the aggregator; allowed: "
                 f"dense {', '.join(TYPE_NAMES.values())}"
             )
-        return self._submit(tensor, "sum", receive_only=True)
+        return self._submit(tensor, "sum", receive_only=True, zeros_of=zeros_of)
 
     def goes_through(self, tensor, op_name):
         """Returns True if the aggregator can sum the tensor."""
@@ -169,7 +169,7 @@ class TributaryGroup(Collectives, dist.ProcessGroup):
         return self._submit(lanes, "sum", result=result, finish=finish, counted=False)
 
     def _submit(
-        self, tensor, op_name, receive_only=False, result=None, finish=None, counted=True
+        self, tensor, op_name, receive_only=False, result=None, finish=None, counted=True, zeros_of=None
     ):
         result = result or [tensor]
         # A sum is written in place, also into a parameter, and by threads that have no no_grad().
@@ -193,6 +193,7 @@ class TributaryGroup(Collectives, dist.ProcessGroup):
             work = TributaryWork(
                 self, operation, op_name, self._count, tensor, staged, backward_ended, result, finish
             )
+            work.zeros_of = zeros_of
             self._count += counted
             dropped = self._works.add(work)
         for old in dropped:
@@ -236,9 +237,10 @@ class TributaryGroup(Collectives, dist.ProcessGroup):
         if flat.numel() > report.blocks * grain:  # 16 bits each: a block has twice as many.
             grain *= 2
         for part in report.ranges:
-            present = self._world - len(part.missing)
+            contributors = set(range(self._world)) - {work.zeros_of}
+            present = len(contributors - set(part.missing))
             if work.op_name == "sum" and flat.is_floating_point() and present > 0:
-                flat[part.first : part.first + part.count].mul_(self._world / present)
+                flat[part.first : part.first + part.count].mul_(len(contributors) / present)
             for rank in part.missing:
                 self._missing[rank] += -(-part.count // grain)
         self._degraded_blocks += report.degraded_blocks

@@ -79,11 +79,12 @@ class Meetings:
         """Waits for all ranks. Raises if they differ."""
         self._send(action)
         for cards in list(self._pending):
-            cards.check(timeout_s)
+            if not cards.checked:
+                cards.check(timeout_s)
 
     def refuse(self, text):
         """Makes the other ranks raise InvalidArgument at their next meeting. Does not wait for them."""
-        self._send(REFUSED, text)
+        self._send(REFUSED, text).checked = True  # The caller raises it.
 
     def end(self, timeout_s):
         """Compares the ranks before this one leaves the job."""
@@ -173,8 +174,8 @@ class _Cards:
 
     def judge(self):
         """Compares cards that have come. Raises if they differ."""
-        self._meetings.judge([_unpacked(card.numpy().tobytes()) for card in self._every])
         self.checked = True
+        self._meetings.judge([_unpacked(card.numpy().tobytes()) for card in self._every])
 
     def note(self):
         """Compares cards that have come, for a collective that nobody has waited for. Never raises."""

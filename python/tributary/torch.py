@@ -166,7 +166,7 @@ def _end_process():
     # Leave the job, so that the other ranks learn at once that this rank has ended.
     try:
         _end_active()
-    except errors.Mismatch as error:
+    except errors.TributaryError as error:
         # The interpreter prints an exception of this function, but exits with 0.
         print(f"tributary: rank {active_group().rank()}: {error}", file=sys.stderr)
         sys.stdout.flush()

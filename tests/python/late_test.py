@@ -16,7 +16,8 @@ RANKS = 3
 
 IDENTICAL = (
     "channels_last", "own_buffers", "accumulation_inside", "accumulation_at_the_end",
-    "accumulation_synchronised", "unused", "metric_before", "metric_after", "half_precision_hook",
+    "accumulation_synchronised", "unused", "metric_before", "metric_after", "metric_in_every_second_step",
+    "half_precision_hook",
     "loading",
 )
 REFUSED = {
@@ -27,14 +28,19 @@ REFUSED = {
     "static_graph": "static_graph=True",
     "metric_inside": "Move them out of the branch",
     "own_hook": "fp16_compress_hook",
+    "optimizer_inside": 'trains differently: after the rehearsal parameter "0.weight" .* rank 2 from the other 2',
+    "closure": "closure of LBFGS",
     "double_precision": "torch.float64",
 }
 
+# Refused, too, but the ranks that have started the collective cannot continue.
+ENDED_BY_REFUSAL = ("metric_at_the_end", "mean_at_the_end", "two_models")
 
-def launch(*scenarios, environment=None):
+
+def launch(*scenarios, environment=None, flags=()):
     return support.launch(
         RANKS, support.HERE / "ranks_late.py", *scenarios,
-        flags=("--timeout-ms", "20", "--deadline-ms", "30000"), environment=environment,
+        flags=("--timeout-ms", "20", "--deadline-ms", "30000", *flags), environment=environment,
     )
 
 
@@ -95,6 +101,13 @@ class LateRank(unittest.TestCase):
                 self.assertEqual(len(found), RANKS, self.text)
                 for line in found:
                     self.assertRegex(line, f"^refused: .*{text}")
+
+    def test_collectives_at_the_end_of_the_branch_are_refused_on_every_rank(self):
+        for scenario in ENDED_BY_REFUSAL:
+            with self.subTest(scenario):
+                ended = launch(scenario, flags=("--keep-going",))
+                found = re.findall(rf"^\[\d\] {scenario}: refused: .*out of the branch", ended.stdout, re.M)
+                self.assertEqual(len(found), RANKS, ended.stdout + ended.stderr)
 
     def test_nobody_fails(self):
         self.assertEqual(self.ended.returncode, 0, self.text)
