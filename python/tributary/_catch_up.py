@@ -3,16 +3,22 @@
 
 Stream:  The ranks' tensors have positions. A rank that took a wrong number of tensors would pair its
          gradients with another step's, so every use that could do that raises before a step is taken.
+Rehearsal: In the first step with final buckets, the last rank acts as if it were late, but adds zeros, and the
+         others add their part of a mean over the rest. At the next call all ranks meet and compare. So a script
+         that does something else in the branch is refused on every rank, although no rank was late.
 Layout:  A bucket holds each parameter's gradient in the parameter's own strides, one after another.
 Errors:  InvalidArgument, at construction or from take_gradients(), on every rank.
 Tests:   tests/python/ranks_late.py, tests/python/ranks_matrix.py
 """
 
+import enum
+import sys
+
 import torch
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 from torch.nn.parallel import DistributedDataParallel
 
-from . import _guard, errors
+from . import _guard, _meetings, errors
 from ._group import active_group
 from ._hierarchical import VARIABLE, HierarchicalGroup
 from ._pace import Pace
@@ -26,6 +32,9 @@ HOOKS = {
     default_hooks.bf16_compress_hook: torch.bfloat16,
 }
 GRADIENT_TYPES = (torch.float32, torch.float16, torch.bfloat16)
+
+
+_Rehearsal = enum.Enum("_Rehearsal", "AHEAD RUNNING ENDED COMPARED")
 
 
 class CatchUp:
@@ -47,6 +56,8 @@ class CatchUp:
       too, inside no_sync().
     - Collectives of your own belong outside the branch, where a rank that takes the gradients calls them too.
     - `hook` is allreduce_hook, fp16_compress_hook or bf16_compress_hook; CatchUp registers it.
+    - One of the first steps is a rehearsal: the last rank takes it, and its gradients are the mean over the others.
+    - An optimizer that calls a closure, such as LBFGS, is refused.
     - A model that is wrapped again after rejoin() needs a new CatchUp.
 
     `pace` counts how often and how long this rank was late.
@@ -69,8 +80,8 @@ class CatchUp:
         self._misuse = None  # Found in a backward pass; raised by the next call.
         self._owes = False  # Batches without synchronisation were skipped: the step must be taken.
         self._took = False  # The latest step was taken.
+        self._rehearsal = _Rehearsal.AHEAD
         self._calls = 0  # Collectives of the group when the latest call or step ended.
-        self._calls_after = None  # Fewest collectives after a computed step.
         model.register_comm_hook(self, CatchUp._reduce)
         self._group.paces.append(self.pace)
 
@@ -95,7 +106,13 @@ class CatchUp:
         the next call outside takes the gradients of the whole step.
         """
         self._check_use()
+        if self._rehearsal is _Rehearsal.ENDED:
+            self._compare_rehearsal()
         takes = self._owes or self.pace.takes(self._lag())
+        if self._rehearsal is _Rehearsal.AHEAD and self._verified:
+            rehearses = self._group.mitigated() and self._group.size() > 1
+            self._rehearsal = _Rehearsal.RUNNING if rehearses else _Rehearsal.COMPARED
+        takes = takes or self._zeros_of() == self._group.rank()
         if not self._model.require_backward_grad_sync:
             self._owes = takes
             return takes
@@ -116,7 +133,8 @@ class CatchUp:
             self._begin_step()
         self._buckets.append((buffer.dtype, list(bucket.parameters())))
         sent = buffer if self._wire in (None, buffer.dtype) else buffer.to(self._wire)
-        work = self._group.reduce_gradients(sent.div_(self._group.size()))
+        contributors = self._group.size() - (self._zeros_of() is not None)
+        work = self._group.reduce_gradients(sent.div_(contributors), self._zeros_of())
         if bucket.is_last():
             self._end_step()
         if sent is buffer:
@@ -140,6 +158,7 @@ class CatchUp:
 
     def _end_step(self):
         self.pace.steps += 1
+        self._end_rehearsal()
         if self._checks_calls and self._group.calls != self._calls:
             self._misuse = self._misuse or (
                 f"{self._group.calls - self._calls} collectives between take_gradients() and the end of "
@@ -148,6 +167,38 @@ class CatchUp:
             )
         self._verified = self._verified or self._checks_calls
         self._calls = self._group.calls
+
+    # --- Rehearsal ---
+
+    def _zeros_of(self):
+        """Returns the rank that adds zeros to the sums of this step, or None."""
+        return self._group.size() - 1 if self._rehearsal is _Rehearsal.RUNNING else None
+
+    def _end_rehearsal(self):
+        if self._rehearsal is _Rehearsal.RUNNING:
+            self._rehearsal = _Rehearsal.ENDED
+
+    def _compare_rehearsal(self):
+        """Waits for all ranks. Raises if the step taken was not like the steps computed."""
+        self._rehearsal = _Rehearsal.COMPARED
+        try:
+            self._group.meetings.meet(_meetings.REHEARSED)
+        except errors.TributaryError:
+            raise
+        except RuntimeError as error:  # Gloo's.
+            raise errors.InvalidArgument(
+                f"another rank has not come to take_gradients() after the rehearsal ({error}); perhaps "
+                f"{_meetings.IN_BRANCH}"
+            ) from error
+        reduced = {id(parameter) for _, parameters in self._buckets for parameter in parameters}
+        difference = _guard.find_difference(
+            [(name, one) for name, one in self._model.module.named_parameters() if id(one) in reduced]
+        )
+        if difference:
+            raise errors.InvalidArgument(
+                f"a rank that takes the gradients trains differently: after the rehearsal {difference}. Leave only the "
+                "data, the forward and the backward pass in the branch of take_gradients()"
+            )
 
     # --- Checks ---
 
@@ -164,8 +215,25 @@ class CatchUp:
                 "it as CatchUp(model, hook=…)"
             )
 
+    def _refuse_closure(self):
+        """Raises InvalidArgument if an optimizer calls take_gradients().
+
+        A closure returns the loss, which differs between ranks, and LBFGS chooses its next point by it.
+        """
+        frame = sys._getframe()
+        while frame is not None:
+            if frame.f_code.co_name == "step" and isinstance(frame.f_locals.get("self"), torch.optim.Optimizer):
+                raise errors.InvalidArgument(
+                    f"take_gradients() is called in a closure of {type(frame.f_locals['self']).__name__}.step(), but a "
+                    "rank that takes the gradients has no loss to return; use an optimizer without a closure, or train "
+                    "without CatchUp"
+                )
+            frame = frame.f_back
+
     def _check_use(self):
         """Raises InvalidArgument if the calls so far do not follow the documented loop."""
+        if not self._verified:
+            self._refuse_closure()
         if not self._verified and self.steps > 0:
             self._refuse_model()  # For options that were set after construction.
         if self._expects_backward:
@@ -173,16 +241,10 @@ class CatchUp:
                 "take_gradients() was called twice for one synchronised backward pass; call it once for "
                 "each, or inside no_sync() for the batches that are accumulated"
             )
-        calls = self._group.calls - self._calls
-        if self._took and self._calls_after and calls < self._calls_after:
-            self._misuse = self._misuse or (
-                f"{self._calls_after} collectives follow each backward pass, but {calls} followed the "
-                "gradients taken; move them out of the branch"
-            )
         if self._misuse:
+            if self._group.mitigated():
+                self._group.meetings.refuse(self._misuse)
             raise errors.InvalidArgument(self._misuse)
-        if self._verified and not self._took and not self._owes:
-            self._calls_after = calls if self._calls_after is None else min(calls, self._calls_after)
 
     # --- Taking ---
 
@@ -198,17 +260,21 @@ class CatchUp:
         """Receives the gradients of a whole step."""
         _guard.before_step(self._model)
         self._owes = False
+        zeros_of = self._zeros_of()
         self._first = self._communicator.progress()[0]
         received = []
         for dtype, parameters in self._buckets:
             count = sum(parameter.numel() for parameter in parameters)
-            flat = torch.empty(count, dtype=self._wire or dtype, device=parameters[0].device)
-            received.append((parameters, dtype, flat, self._group.receive(flat)))
+            flat = torch.zeros(count, dtype=self._wire or dtype, device=parameters[0].device)
+            rehearses = zeros_of == self._group.rank()
+            start = self._group.reduce_gradients if rehearses else self._group.receive
+            received.append((parameters, dtype, flat, start(flat, zeros_of)))
         for parameters, dtype, flat, work in received:
             work.wait()
             _spread(flat.to(dtype), parameters)
         self.pace.steps += 1
-        self.pace.steps_taken += 1
+        self.pace.steps_taken += zeros_of != self._group.rank()
+        self._end_rehearsal()
 
 
 def _refusals(model, hook, group):

@@ -80,7 +80,7 @@ def check_variable():
 
 
 class Collectives:
-    """Mixed into TributaryGroup, which has inner, mitigated(), goes_through() and submit()."""
+    """Mixed into TributaryGroup, which has inner, mitigated(), meet_in(), goes_through() and submit()."""
 
     def by_gloo(self, tensor):
         """Returns True if Gloo moves the bytes of this tensor."""
@@ -225,7 +225,8 @@ class Collectives:
 
     def allreduce_coalesced(self, tensors, opts=None):
         if any(tensor.layout != torch.strided or tensor.dtype != tensors[0].dtype for tensor in tensors):
-            return self.inner.allreduce_coalesced(tensors, *(() if opts is None else (opts,)))
+            options = () if opts is None else (opts,)
+            return self.meet_in(lambda: self.inner.allreduce_coalesced(tensors, *options))
         flat = torch.cat([tensor.reshape(-1) for tensor in tensors])
 
         def spread():

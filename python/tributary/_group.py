@@ -16,6 +16,7 @@ import torch.distributed as dist
 from . import errors
 from ._backward import reduces_gradients
 from ._collectives import Collectives, check_variable
+from ._meetings import Meetings
 from ._staging import Submitter, copy_to_host
 from ._work import KeptWorks, Submissions, TributaryWork, Waiters
 from .communicator import Communicator, aggregators_of, url_without
@@ -48,6 +49,8 @@ DELEGATED = (
 
 # Collectives that count as a call. reduce_scatter and allreduce_coalesced call allreduce, which counts.
 COUNTED = ("_allgather_base", "allgather", "alltoall", "broadcast", "reduce")
+# Calls between two ranks, which are not meetings of all.
+OF_TWO_RANKS = ("recv", "recv_anysource", "send")
 
 
 class Degraded(
@@ -73,6 +76,7 @@ class TributaryGroup(Collectives, dist.ProcessGroup):
             self.communicator.close()
             raise
         self.waiters = Waiters()
+        self.meetings = Meetings(self)
         self._submissions = Submissions()
         self._submitter = Submitter()
         self.error = None  # The exception that ended the communicator.
@@ -99,8 +103,18 @@ class TributaryGroup(Collectives, dist.ProcessGroup):
             tensors = [tensors]
         op_name = op_name_of(opts)
         if len(tensors) != 1 or not self._may_lack_ranks(tensors[0], op_name):
-            return self.inner.allreduce(tensors, *(() if opts is None else (opts,)))
+            start = functools.partial(self.inner.allreduce, tensors, *(() if opts is None else (opts,)))
+            return self.meet_in(start)
         return self._submit(tensors[0], op_name)
+
+    def meet_in(self, start):
+        """Returns the work of start(), a collective of all ranks that Gloo handles."""
+        return self.meetings.collective(start) if self.mitigated() else start()
+
+    def compare_calls(self):
+        """Waits for all ranks, with mitigation. Raises Mismatch if they have made different numbers of all-reduces."""
+        if self.mitigated():
+            self.meetings.meet()
 
     def _may_lack_ranks(self, tensor, op_name):
         """Returns True if the aggregator handles this all-reduce.
@@ -124,18 +138,18 @@ class TributaryGroup(Collectives, dist.ProcessGroup):
         """Returns True if sums of the aggregator may lack ranks."""
         return self.communicator.info()["straggler_timeout_us"] > 0
 
-    def reduce_gradients(self, tensor):
-        """Adds a tensor of gradients that may lack ranks. Returns a work."""
-        return self._submit(tensor, "sum")
+    def reduce_gradients(self, tensor, zeros_of=None):
+        """Adds a tensor of gradients that may lack ranks. Returns a work. The rank `zeros_of` adds zeros."""
+        return self._submit(tensor, "sum", zeros_of=zeros_of)
 
-    def receive(self, tensor):
+    def receive(self, tensor, zeros_of=None):
         """Receives the other ranks' next SUM without contributing to it. Returns a work."""
         if not goes_through(tensor, "sum"):
             raise errors.InvalidArgument(
                 f"tensors of type {tensor.dtype} do not go through the aggregator; allowed: "
                 f"dense {', '.join(TYPE_NAMES.values())}"
             )
-        return self._submit(tensor, "sum", receive_only=True)
+        return self._submit(tensor, "sum", receive_only=True, zeros_of=zeros_of)
 
     def goes_through(self, tensor, op_name):
         """Returns True if the aggregator can sum the tensor."""
@@ -154,7 +168,7 @@ class TributaryGroup(Collectives, dist.ProcessGroup):
         return self._submit(lanes, "sum", result=result, finish=finish, counted=False)
 
     def _submit(
-        self, tensor, op_name, receive_only=False, result=None, finish=None, counted=True
+        self, tensor, op_name, receive_only=False, result=None, finish=None, counted=True, zeros_of=None
     ):
         result = result or [tensor]
         # A sum is written in place, also into a parameter, and by threads that have no no_grad().
@@ -164,6 +178,7 @@ class TributaryGroup(Collectives, dist.ProcessGroup):
             staged, wait_for_copy = copy_to_host(staged)
         backward_ended = self._submissions.next()
         with self._lock:  # Numbers follow the order of submission.
+            self.meetings.count()
             start = functools.partial(
                 self.communicator.submit,
                 staged.data_ptr(),
@@ -177,6 +192,7 @@ class TributaryGroup(Collectives, dist.ProcessGroup):
             work = TributaryWork(
                 self, operation, op_name, self._count, tensor, staged, backward_ended, result, finish
             )
+            work.zeros_of = zeros_of
             self._count += counted
             dropped = self._works.add(work)
         for old in dropped:
@@ -220,9 +236,10 @@ class TributaryGroup(Collectives, dist.ProcessGroup):
         if flat.numel() > report.blocks * grain:  # 16 bits each: a block has twice as many.
             grain *= 2
         for part in report.ranges:
-            present = self._world - len(part.missing)
+            contributors = set(range(self._world)) - {work.zeros_of}
+            present = len(contributors - set(part.missing))
             if work.op_name == "sum" and flat.is_floating_point() and present > 0:
-                flat[part.first : part.first + part.count].mul_(self._world / present)
+                flat[part.first : part.first + part.count].mul_(len(contributors) / present)
             for rank in part.missing:
                 self._missing[rank] += -(-part.count // grain)
         self._degraded_blocks += report.degraded_blocks
@@ -276,6 +293,19 @@ class TributaryGroup(Collectives, dist.ProcessGroup):
         self._leave_out_lost()
         self.communicator = Communicator(self._url)
         self.error = None
+        self.meetings.restart()
+
+    def end(self):
+        """Leaves the job. With mitigation it first waits for the other ranks, and raises Mismatch if they differ.
+
+        A rank that ends because of an exception does not wait.
+        """
+        failed = self.error is not None or hasattr(sys, "last_type") or sys.exc_info()[0] is not None
+        try:
+            if not self.closed and not failed and self.mitigated():
+                self.meetings.end(self.communicator.info()["deadline_ms"] / 1000)
+        finally:
+            self.close()
 
     def _leave_out_lost(self):
         """Takes lost aggregators out of the URL. All ranks take out the same ones."""
@@ -330,11 +360,20 @@ def _count(function):
     return counted
 
 
+def _meet(function):
+    @functools.wraps(function)
+    def meeting(self, *arguments, **named):
+        return self.meet_in(lambda: function(self, *arguments, **named))
+
+    return meeting
+
+
 for _method in DELEGATED:
     if hasattr(dist.ProcessGroup, _method):
-        setattr(TributaryGroup, _method, delegate(_method))
+        _function = delegate(_method)
+        setattr(TributaryGroup, _method, _function if _method in OF_TWO_RANKS else _meet(_function))
 for _method in COUNTED:
-    setattr(TributaryGroup, _method, _count(getattr(Collectives, _method)))
+    setattr(TributaryGroup, _method, _meet(_count(getattr(Collectives, _method))))
 
 
 class _LentStore(dist.Store):

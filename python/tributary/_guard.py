@@ -53,14 +53,22 @@ def before_step(model):
 
 def check_parameters(model, when="at check_parameters()"):
     """Raises ParametersDiffer on every rank if parameters differ. Every rank must call it."""
+    active_group().compare_calls()
+    difference = find_difference(list(getattr(model, "module", model).named_parameters()))
+    if difference:
+        raise errors.ParametersDiffer(f"{when} {difference}")
+
+
+def find_difference(named):
+    """Returns a text about the first of the named parameters that differs between ranks, or "". Every rank must call it."""
     group = active_group()
-    named = list(getattr(model, "module", model).named_parameters())
     digests = torch.tensor([_digest(parameter) for _, parameter in named], dtype=torch.int64)
     every = [torch.empty_like(digests) for _ in range(group.size())]
     group.inner.allgather([every], [digests]).wait()
     for (name, _), column in zip(named, torch.stack(every).t().tolist()):
         if len(set(column)) > 1:
-            raise errors.ParametersDiffer(f"{when} {_difference(name, column)}")
+            return _difference(name, column)
+    return ""
 
 
 def _difference(name, digests):

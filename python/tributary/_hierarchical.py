@@ -153,6 +153,9 @@ class HierarchicalGroup(dist.ProcessGroup):
         """Returns False: every sum has all ranks."""
         return False
 
+    def compare_calls(self):
+        """Does nothing: the aggregator compares the leaders' calls."""
+
     def on_degraded(self, hook):
         """Takes a hook that is never called."""
 
@@ -173,6 +176,10 @@ class HierarchicalGroup(dist.ProcessGroup):
             self.leaders.close()
         self._thread.shutdown(wait=False)
         self.waiters.close()
+
+    def end(self):
+        """Calls close()."""
+        self.close()
 
     def getBackendName(self):  # Called by C++ under this name.
         return _group.BACKEND

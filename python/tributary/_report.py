@@ -18,6 +18,7 @@ _writer = None
 
 def end_epoch(epoch, writer=None):
     """Reports the steps since the previous call. Every rank must call it; it waits for all of them.
+    With mitigation it raises Mismatch if the ranks have made different numbers of all-reduces.
 
     Rank 0 prints a line. It also writes scalars to `writer`, anything with add_scalar(name, value, epoch),
     or to a SummaryWriter in the folder that TRIBUTARY_TENSORBOARD names.
@@ -39,6 +40,7 @@ def end_epoch(epoch, writer=None):
 def _count(group):
     """Returns the counts since the beginning, those of ranks as lists."""
     summary = group.summary()
+    group.compare_calls()
     mine = torch.tensor([summary.get(name, 0) for name in OF_RANKS])
     every = [torch.empty_like(mine) for _ in range(group.size())]
     group.inner.allgather([every], [mine]).wait()

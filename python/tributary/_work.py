@@ -58,6 +58,7 @@ class TributaryWork(_Work):
         self._finish = finish  # Called once after the sum has come, or None.
         self.op_name = op_name  # "sum" or "mean".
         self.number = number  # Counts the group's all-reduces from 0.
+        self.zeros_of = None  # The rank that adds zeros, or None.
         self.staged = staged  # The data sent: the tensor, or its copy in host memory.
         self._group = group
         self._operation = operation

@@ -47,7 +47,7 @@ class Desynchronised(TributaryError):
 
 
 class Mismatch(TributaryError):
-    """Ranks disagree about the length, type, scale or operation of a tensor."""
+    """Ranks disagree about the length, type, scale or operation of a tensor, or about the number of all-reduces."""
 
 
 class ParametersDiffer(TributaryError):

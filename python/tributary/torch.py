@@ -24,11 +24,12 @@ Tests:   tests/python/
 import atexit
 import datetime
 import os
+import sys
 
 import torch.distributed as dist
 from torch.distributed.constants import default_pg_timeout
 
-from . import _guard, _hierarchical, _monitored, _uneven, aggregators
+from . import _guard, _hierarchical, _monitored, _uneven, aggregators, errors
 from ._catch_up import CatchUp
 from ._group import (
     BACKEND,
@@ -161,15 +162,26 @@ def _adopt_mpirun():
 
 
 @atexit.register
-def _close_active():
+def _end_process():
     # Leave the job, so that the other ranks learn at once that this rank has ended.
+    try:
+        _end_active()
+    except errors.TributaryError as error:
+        # The interpreter prints an exception of this function, but exits with 0.
+        print(f"tributary: rank {active_group().rank()}: {error}", file=sys.stderr)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(1)
+
+
+def _end_active():
     if active_or_none() is not None:
-        active_or_none().close()
+        active_or_none().end()
 
 
 def _leave_previous():
     """Ends what remains of a group that destroy_process_group() has dropped."""
-    _close_active()
+    _end_active()
     aggregators.stop()
 
 

@@ -16,7 +16,8 @@ RANKS = 3
 
 IDENTICAL = (
     "channels_last", "own_buffers", "accumulation_inside", "accumulation_at_the_end",
-    "accumulation_synchronised", "unused", "metric_before", "metric_after", "half_precision_hook",
+    "accumulation_synchronised", "unused", "metric_before", "metric_after", "metric_in_every_second_step",
+    "half_precision_hook",
     "loading",
 )
 REFUSED = {
@@ -27,14 +28,19 @@ REFUSED = {
     "static_graph": "static_graph=True",
     "metric_inside": "Move them out of the branch",
     "own_hook": "fp16_compress_hook",
+    "optimizer_inside": 'trains differently: after the rehearsal parameter "0.weight" .* rank 2 from the other 2',
+    "closure": "closure of LBFGS",
     "double_precision": "torch.float64",
 }
 
+# Refused, too, but the ranks that have started the collective cannot continue.
+ENDED_BY_REFUSAL = ("metric_at_the_end", "mean_at_the_end", "two_models")
 
-def launch(*scenarios, environment=None):
+
+def launch(*scenarios, environment=None, flags=()):
     return support.launch(
         RANKS, support.HERE / "ranks_late.py", *scenarios,
-        flags=("--timeout-ms", "20", "--deadline-ms", "30000"), environment=environment,
+        flags=("--timeout-ms", "20", "--deadline-ms", "30000", *flags), environment=environment,
     )
 
 
@@ -96,6 +102,13 @@ class LateRank(unittest.TestCase):
                 for line in found:
                     self.assertRegex(line, f"^refused: .*{text}")
 
+    def test_collectives_at_the_end_of_the_branch_are_refused_on_every_rank(self):
+        for scenario in ENDED_BY_REFUSAL:
+            with self.subTest(scenario):
+                ended = launch(scenario, flags=("--keep-going",))
+                found = re.findall(rf"^\[\d\] {scenario}: refused: .*out of the branch", ended.stdout, re.M)
+                self.assertEqual(len(found), RANKS, ended.stdout + ended.stderr)
+
     def test_nobody_fails(self):
         self.assertEqual(self.ended.returncode, 0, self.text)
 
@@ -110,6 +123,42 @@ class LateRank(unittest.TestCase):
             ended.stdout,
             r"\[2\] ignored_answer: failed: .*backward\(\) after take_gradients\(\) returned True",
         )
+
+
+class UnequalCalls(unittest.TestCase):
+    """A rank that makes fewer all-reduces than the others is found where the ranks meet."""
+
+    def check(self, mistake, meeting, counts):
+        ended = support.launch(
+            RANKS, support.HERE / "ranks_unequal.py", mistake, meeting,
+            flags=("--timeout-ms", "20", "--deadline-ms", "30000", "--keep-going"),
+        )
+        text = ended.stdout + ended.stderr
+        found = f"different numbers of all-reduces: {counts}. .* same number of batches"
+        if meeting == "exit":
+            self.assertEqual(ended.returncode, 1, text)
+            self.assertEqual(len(re.findall(rf"^\[\d\] tributary: rank \d: .*{found}", text, re.M)), RANKS, text)
+            return
+        self.assertEqual(ended.returncode, 0, text)
+        self.assertEqual(len(re.findall(rf"^\[\d\] found: .*{found}", text, re.M)), RANKS, text)
+        self.assertEqual(len(re.findall(rf"^\[\d\] refused: .*{found}", text, re.M)), RANKS, text)
+
+    def test_a_rank_with_a_batch_less(self):
+        for meeting in ("metric", "async", "exit"):
+            with self.subTest(meeting):
+                self.check("a batch less", meeting, "rank 0, 1: 8, rank 2: 7")
+
+    def test_a_rank_that_skips_a_backward_pass(self):
+        self.check("skips a backward pass", "check_parameters", "rank 0, 2: 8, rank 1: 7")
+
+    def test_a_rank_that_makes_a_step_more(self):
+        self.check("a step more", "end_epoch", "rank 0: 9, rank 1, 2: 8")
+
+    def test_equal_calls(self):
+        ended = support.launch(
+            RANKS, support.HERE / "ranks_unequal.py", "none", "barrier", flags=("--timeout-ms", "20"))
+        self.assertEqual(ended.returncode, 0, ended.stdout + ended.stderr)
+        self.assertEqual(ended.stdout.count("found nothing"), RANKS)
 
 
 if __name__ == "__main__":

@@ -46,6 +46,9 @@ class Matrix(unittest.TestCase):
         self.assertRegex(text, r"blocks degraded; missing: .*rank 2")
         self.assertGreater(int(re.search(r"\[2\] .*'steps_taken': (\d+)", text)[1]), 0, text)
 
+    def test_with_mitigation_16_bits_and_two_aggregators(self):
+        self.check("--timeout-ms", "20", "--url-option", "wire=16", "--aggregators", "2")
+
 
 if __name__ == "__main__":
     os.environ["OMP_NUM_THREADS"] = "1"

@@ -252,8 +252,8 @@ def unused():
     return model
 
 
-def metric(place):
-    """An all-reduce of a metric in every step: before or inside the branch, or after backward."""
+def metric(place, every=1, op=dist.ReduceOp.SUM):
+    """An all-reduce of a metric: before or inside the branch, at its end, or after it, in each step or in some."""
     model = plain_model()
     ddp = DistributedDataParallel(model)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -261,8 +261,8 @@ def metric(place):
 
     def add():
         total = torch.tensor([100.0 * (rank + 1)])
-        dist.all_reduce(total)
-        assert total.item() == 600, total
+        dist.all_reduce(total, op=op)
+        assert op != dist.ReduceOp.SUM or total.item() == 600, total
 
     tributary.torch.on_degraded(report_degraded)
     for step in range(STEPS):
@@ -277,7 +277,9 @@ def metric(place):
             if place == "inside":
                 add()
             loss.backward()
-        if place == "after":
+            if place == "end":
+                add()
+        if place == "after" and step % every == 0:
             add()
         optimizer.step()
     return model
@@ -293,6 +295,61 @@ def metric_inside():
 
 def metric_after():
     return metric("after")
+
+
+def metric_in_every_second_step():
+    return metric("after", every=2)
+
+
+def metric_at_the_end():
+    return metric("end")
+
+
+def mean_at_the_end():
+    return metric("end", op=dist.ReduceOp.AVG)
+
+
+def two_models():
+    """A branch with the backward passes of two models."""
+    ddp, other = DistributedDataParallel(plain_model()), DistributedDataParallel(plain_model())
+    catch_up = tributary.torch.CatchUp(ddp)
+
+    def one_step(step):
+        if not catch_up.take_gradients():
+            backward(ddp, step)
+            backward(other, step)
+
+    return steps(ddp, one_step)
+
+
+def optimizer_inside():
+    """A rank that takes the gradients does not use them."""
+    ddp = DistributedDataParallel(plain_model())
+    catch_up = tributary.torch.CatchUp(ddp)
+    own = torch.optim.SGD(ddp.parameters(), lr=0.1)
+
+    def one_step(step):
+        if not catch_up.take_gradients():
+            backward(ddp, step)
+            own.step()
+
+    return steps(ddp, one_step)
+
+
+def closure():
+    ddp = DistributedDataParallel(plain_model())
+    catch_up = tributary.torch.CatchUp(ddp)
+    optimizer = torch.optim.LBFGS(ddp.parameters(), lr=0.1, max_iter=3)
+
+    def loss():
+        optimizer.zero_grad()
+        if catch_up.take_gradients():
+            return torch.zeros(())
+        value = ddp(rows(0)).square().mean()
+        value.backward()
+        return value
+
+    optimizer.step(loss)
 
 
 def difference(model):

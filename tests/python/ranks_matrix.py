@@ -21,9 +21,9 @@ dist.init_process_group("tributary")
 import tributary  # noqa: E402
 import tributary.torch  # noqa: E402
 
-STEPS = 9
-SLEEPS_AT = (3, 4)  # Steps.
-OVERFLOW_AT = 6  # The step with an infinite loss on rank 0, if a scaler skips it.
+STEPS = 11
+SLEEPS_AT = (5, 6)  # Steps, after CatchUp's rehearsal.
+OVERFLOW_AT = 8  # The step with an infinite loss on rank 0, if a scaler skips it.
 SLEEP_S = 0.08  # Four straggler timeouts, so that the others finish the step alone.
 
 FACTORS = {
