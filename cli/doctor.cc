@@ -9,6 +9,7 @@
 #include "base/result_file.h"
 #include "cli/doctor_dpdk.h"
 #include "cli/doctor_link.h"
+#include "cli/doctor_sum.h"
 #include "cli/plan_command.h"
 #include "cli/plan_machines.h"
 #include "cli/settings.h"
@@ -278,15 +279,45 @@ CLI::App* add_doctor(CLI::App& app, DoctorOptions& options) {
            "Worker machines: compare their links with this machine's, and predict the time");
   add_gbit(*command, "--gbit", options.worker_gbit, "",
            "With --workers: Gbit/s of each worker's link; default: as this machine's");
+  add_gbit(*command, "--server-gbit", options.server_gbit, "",
+           "With --workers: Gbit/s of this machine's link; default: as its interface tells");
+  command->add_flag("--measure-sum", options.measure_sum,
+                    "Measure how many gradients a core adds in a second (about a second)");
   return command;
 }
+
+namespace {
+
+/// Examines the links, and the CPU if asked to.
+Result<std::vector<Finding>> examine_job(const DoctorOptions& options, const MachineFacts& facts) {
+  LinkQuestion question{.workers = options.workers,
+                        .worker_gbit = options.worker_gbit,
+                        .server_gbit = options.server_gbit};
+  if (options.workers == 0 && (options.worker_gbit > 0 || options.server_gbit > 0)) {
+    return failure(fmt::format("--{} needs --workers; allowed: --workers 1 to {}",
+                               options.worker_gbit > 0 ? "gbit" : "server-gbit", kPlanMachinesMax));
+  }
+  std::vector<Finding> findings;
+  if (options.measure_sum) {
+    const auto sum_gbit = measure_sum_gbit();
+    findings.push_back(describe_sum(sum_gbit));
+    if (sum_gbit) question.sum_gbit = *sum_gbit;
+  }
+  if (options.workers > 0) append(findings, examine_links(facts.interfaces, question));
+  return findings;
+}
+
+}  // namespace
 
 int run_doctor(const DoctorOptions& options, std::ostream& out, std::ostream& err) {
   const MachineFacts facts = gather_facts(options.port);
   std::vector<Finding> findings = examine(facts);
-  if (options.workers > 0) {
-    append(findings, examine_links(facts.interfaces, options.workers, options.worker_gbit));
+  auto job = examine_job(options, facts);
+  if (!job) {
+    err << "tributary doctor: " << job.error().text << "\n";
+    return kExitUsage;
   }
+  append(findings, *std::move(job));
   append(findings, examine_dpdk(options.dpdk, io::has_dpdk()));
   const Verdict verdict = worst(findings);
   out << as_text(findings) << "\nverdict: " << to_string(verdict) << "\n";

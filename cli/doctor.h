@@ -51,6 +51,8 @@ struct DoctorOptions {
   std::vector<std::string> dpdk;  ///< Devices as given to `serve --port`.
   uint32_t workers = 0;           ///< Worker machines of a job; 0: do not examine links.
   double worker_gbit = 0;         ///< Rate of their links; 0: as this machine's.
+  double server_gbit = 0;         ///< Rate of this machine's link; 0: as its interfaces tell.
+  bool measure_sum = false;       ///< Measure how fast a core adds gradients.
 };
 
 /// Declares the command.

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -18,10 +19,16 @@
 
 namespace tributary::cli {
 
+/// A job whose only aggregator runs on this machine.
+struct LinkQuestion {
+  uint32_t workers = 1;    ///< Worker machines, one or more.
+  double worker_gbit = 0;  ///< Rate of their links; 0: that of this machine's.
+  double server_gbit = 0;  ///< Rate of this machine's link; 0: as each interface tells.
+  double sum_gbit = std::numeric_limits<double>::infinity();  ///< That this machine's CPU adds.
+};
+
 /// Returns a finding for each interface that is up, except the loopback interface.
-/// @param workers     Worker machines, one or more.
-/// @param worker_gbit Rate of their links; 0: that of this machine's.
 [[nodiscard]] std::vector<Finding> examine_links(std::span<const InterfaceFacts> interfaces,
-                                                 uint32_t workers, double worker_gbit);
+                                                 const LinkQuestion& question);
 
 }  // namespace tributary::cli

@@ -29,7 +29,7 @@ CLI::Option* add_plan_machines(CLI::App& command, PlanFlags& flags) {
   CLI::Option* workers =
       command
           .add_option("--workers", flags.workers,
-                      "Worker machines: their number, or a list of ADDRESS[:PORT][@GBIT]")
+                      "Worker machines: their number, or a list of ADDRESS[:PORT][@GBIT[/SUM]]")
           ->type_name("LIST");
   command
       .add_option("--servers", flags.servers,
@@ -39,7 +39,8 @@ CLI::Option* add_plan_machines(CLI::App& command, PlanFlags& flags) {
   add_gbit(command, "--gbit", flags.link_gbit, fmt::format("{}", flags.link_gbit),
            "Gbit/s of each machine's link, each way, unless its @GBIT says otherwise");
   add_gbit(command, "--sum-gbit", flags.sum_gbit, "",
-           "Gbit/s of gradients that each aggregator's CPU can add; default: no limit");
+           "Gbit/s of gradients that each aggregator's CPU can add, unless its SUM says otherwise; "
+           "see tributary doctor --measure-sum; default: no limit");
   return workers;
 }
 

@@ -17,13 +17,14 @@ namespace {
 
 static_assert(kPlanMachinesMax == wire::kSourcesMax);
 
-constexpr const char* kForm = "ADDRESS[:PORT][@GBIT], as in 10.0.0.2:12000@25";
+constexpr const char* kForm = "ADDRESS[:PORT][@GBIT[/SUM]], as in 10.0.0.2:12000@25/8";
 
 /// One element of a list.
 struct ListedMachine {
   std::string host;
   std::optional<uint16_t> port;
   std::optional<double> gbit;
+  std::optional<double> sum_gbit;
 };
 
 /// Converts a value with base/key_table.h. @param where The start of an error line.
@@ -32,16 +33,35 @@ Result<KeyValue> convert(KeySpec key, std::string_view text, std::string where) 
       key, {.name = std::string(key.name), .text = std::string(text), .where = std::move(where)});
 }
 
+/// Reads a rate in Gbit/s.
+Result<double> read_gbit(std::string_view name, std::string_view text, std::string where) {
+  const auto gbit = convert(
+      {.name = name, .type = KeyType::kNumber, .number_min = kGbitMin, .number_max = kGbitMax},
+      text, std::move(where));
+  if (!gbit) return tl::unexpected(gbit.error());
+  return std::get<double>(*gbit);
+}
+
+/// Reads the part of a machine behind '@': GBIT[/SUM].
+Result<void> read_rates(std::string_view text, const std::string& where, ListedMachine& machine) {
+  const size_t slash = std::min(text.find('/'), text.size());
+  const auto gbit = read_gbit("GBIT", text.substr(0, slash), where);
+  if (!gbit) return tl::unexpected(gbit.error());
+  machine.gbit = *gbit;
+  if (slash == text.size()) return {};
+  const auto sum = read_gbit("SUM", text.substr(slash + 1), where);
+  if (!sum) return tl::unexpected(sum.error());
+  machine.sum_gbit = *sum;
+  return {};
+}
+
 Result<ListedMachine> read_machine(std::string_view flag, std::string_view text) {
   const auto where = [&] { return fmt::format("{}: '{}'", flag, text); };
   ListedMachine machine;
   const size_t at = std::min(text.find('@'), text.size());
   if (at < text.size()) {
-    const auto gbit = convert(
-        {.name = "GBIT", .type = KeyType::kNumber, .number_min = kGbitMin, .number_max = kGbitMax},
-        text.substr(at + 1), where());
-    if (!gbit) return tl::unexpected(gbit.error());
-    machine.gbit = std::get<double>(*gbit);
+    const auto rates = read_rates(text.substr(at + 1), where(), machine);
+    if (!rates) return tl::unexpected(rates.error());
   }
   const std::string_view address = text.substr(0, at);
   const size_t bracket = address.starts_with('[') ? address.find(']') : 0;
@@ -100,7 +120,10 @@ Result<std::vector<ListedMachine>> expand_number(std::string_view flag, std::str
   if (!count) return tl::unexpected(count.error());
   machines.clear();
   for (uint64_t i = 0; i < std::get<uint64_t>(*count); i++) {
-    machines.push_back({.host = fmt::format("{}{}", name, i), .port = {}, .gbit = first.gbit});
+    machines.push_back({.host = fmt::format("{}{}", name, i),
+                        .port = {},
+                        .gbit = first.gbit,
+                        .sum_gbit = first.sum_gbit});
   }
   return machines;
 }
@@ -116,10 +139,16 @@ Result<void> add(std::string_view flag, std::string_view text, bool worker, cons
                                kPlanMachinesMax));
   }
   for (const ListedMachine& machine : *listed) {
+    if (machine.sum_gbit && worker && !flags.colocated) {
+      return failure(fmt::format(
+          "{}: SUM={:g} of {} has no meaning, because no worker machine runs an aggregator; "
+          "allowed: no SUM, or --colocated on",
+          flag, *machine.sum_gbit, machine.host));
+    }
     all.machines.push_back(
         {.name = machine.host,
          .link_bytes_per_s = machine.gbit.value_or(flags.link_gbit) * kBytesPerGbit,
-         .sum_bytes_per_s = flags.sum_gbit * kBytesPerGbit,
+         .sum_bytes_per_s = machine.sum_gbit.value_or(flags.sum_gbit) * kBytesPerGbit,
          .worker = worker,
          .aggregator = !worker || flags.colocated});
     all.endpoints.push_back(

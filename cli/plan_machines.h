@@ -2,7 +2,8 @@
 /// @file
 /// Reads the machines of `tributary plan`: a number, or a list of addresses with ports and rates.
 ///
-/// Shapes:  "4", "4@25", or "10.0.0.1,10.0.0.2:12000@25,[fd00::3]": ADDRESS[:PORT][@GBIT].
+/// Shapes:  "4", "4@25", or "10.0.0.1,10.0.0.2:12000@25/8,[fd00::3]": ADDRESS[:PORT][@GBIT[/SUM]],
+///          the rate of the link, and of the gradients that the CPU adds, both in Gbit/s.
 /// Threads: Pure functions. No name is resolved.
 /// Errors:  One line with the flag, the value and the allowed values.
 /// Tests:   tests/cli/plan_machines_test.cc
@@ -31,7 +32,7 @@ struct PlanFlags {
   std::string servers = "0";  ///< Spare machines, which only aggregate.
   bool colocated = true;      ///< Workers' machines run aggregators.
   double link_gbit = 10;      ///< Of machines without a rate of their own.
-  double sum_gbit = std::numeric_limits<double>::infinity();
+  double sum_gbit = std::numeric_limits<double>::infinity();  ///< Of the same.
 };
 
 struct PlanMachines {

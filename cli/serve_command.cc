@@ -457,7 +457,7 @@ void add_serve_command(CLI::App& app, int& exit_code) {
       ->description(
           "This server is the directory of its jobs: it plans each session with those "
           "aggregators that answer. Worker machines: a number, or a list of "
-          "ADDRESS[:PORT][@GBIT]; see tributary plan");
+          "ADDRESS[:PORT][@GBIT[/SUM]]; see tributary plan");
   add_colocated(*command, flags->plan);
   add_switchml_flags(*command, flags->settings, flags->switchml);
   add_uint(*command, "--cores", flags->appliance.cores, 1, io::kUdpQueuesMax,

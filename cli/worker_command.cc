@@ -106,7 +106,9 @@ void add_session_flags(CLI::App& command, WorkerFlags& flags) {
   flags.gradients = add_uint(command, "--gradients", session.gradients, 1, kGradientsMax,
                              "Elements in a packet; switchml: 64 or 256, default 256");
   flags.window = add_uint(command, "--window", session.window, 1, kWindowMax,
-                          "Packets in flight; switchml: slots, the same number on all ranks");
+                          "Packets in flight to each aggregator; with several in --server, "
+                          "default: by their weights; switchml: slots, the same number on all "
+                          "ranks");
   add_uint(command, "--deadline-s", flags.deadline_s, 1, kDayS,
            "Longest wait for a peer or the aggregator, in seconds");
 }
@@ -184,14 +186,17 @@ void add_fault_flags(CLI::App& command, WorkerFlags& flags) {
                    "Typical iteration; a delay is 0.5 to 2 times this");
 }
 
-/// Checks --server of a Trio-ML worker. @return the error line, or empty.
-std::string check_aggregators(const WorkerOptions& options) {
+/// Checks --server of a Trio-ML worker. With several aggregators, windows follow their weights
+/// unless --window is given. @return the error line, or empty.
+std::string complete_aggregators(WorkerFlags& flags) {
+  WorkerOptions& options = flags.options;
   const auto list = host::parse_aggregators(options.server, wire::kTrioMlPort);
   if (!list) return fmt::format("--server: {}", list.error().text);
   if (list->size() > 1 && !options.port.empty()) {
     return fmt::format("--server with {} aggregators does not go with --port; allowed: sockets",
                        list->size());
   }
+  if (list->size() > 1 && flags.window->count() == 0) options.session.window = 0;
   return "";
 }
 
@@ -228,7 +233,7 @@ std::string complete_protocol(WorkerFlags& flags) {
   }
   if (!is_switchml) {
     const std::string refusal = complete_local(flags);
-    return refusal.empty() ? check_aggregators(options) : refusal;
+    return refusal.empty() ? complete_aggregators(flags) : refusal;
   }
   options.switchml.local = flags.local;
   host::CommunicatorConfig& session = options.session;

@@ -110,6 +110,7 @@ nlohmann::ordered_json to_json(const WorkerResult& result) {
             {"max", exact_milliseconds(latency.max)}}},
           {"checked", result.checked},
           {"wrong", result.wrong},
+          {"checksum", result.checked == 0 ? "" : fmt::format("{:016x}", result.checksum)},
           {"threads", result.threads},
           {"blocks", result.counters.blocks},
           {"degraded", result.counters.degraded_blocks},

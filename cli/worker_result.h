@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "base/fnv.h"
 #include "base/time.h"
 #include "cli/worker_options.h"
 #include "host/communicator.h"
@@ -35,6 +36,8 @@ struct WorkerResult {
   uint64_t iterations = 0;  ///< All-reduces that succeeded.
   uint64_t checked = 0;     ///< Elements compared with their expected values.
   uint64_t wrong = 0;       ///< Checked elements that differ in any bit.
+  /// Of the checked results, in order (base/fnv.h); the same on all ranks of a synchronous job.
+  uint64_t checksum = kFnvStart;
   uint64_t degraded_elements = 0;
   // Of an asynchronous job, without the first iteration, which brings the initial values.
   host::Staleness staleness;

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "base/errno_text.h"
+#include "base/fnv.h"
 #include "base/result.h"
 #include "base/result_file.h"
 #include "cli/console.h"
@@ -168,6 +169,7 @@ class Iterations {
     }
     if (options_.verify) {
       result_.checked += slot.tensor.size();
+      result_.checksum = fnv_bytes(result_.checksum, std::as_bytes(std::span(slot.tensor)));
       result_.wrong += count_wrong(slot.tensor, slot.iteration, outcome);
     }
   }

@@ -3,8 +3,8 @@
 /// A number that ranks compare at the join: equal lists of aggregators and weights have equal
 /// digests, on every machine and compiler.
 ///
-/// Source:  FNV-1a with 64 bits, byte by byte. It finds mistakes; it is not protection against
-///          forgers, who cannot join without the session's keys.
+/// Source:  FNV-1a (base/fnv.h). It finds mistakes; it is not protection against forgers, who cannot
+///          join without the session's keys.
 /// Threads: Pure functions.
 /// Errors:  None.
 /// Tests:   tests/plan/plan_digest_test.cc
@@ -14,20 +14,14 @@
 #include <span>
 #include <string_view>
 
+#include "base/fnv.h"
+
 namespace tributary::plan {
 
 struct WeightedAggregator {
   std::string_view endpoint;  ///< Alike on all ranks, such as Endpoint::to_string().
   uint32_t weight = 1;
 };
-
-inline constexpr uint64_t kFnvStart = 0xcbf29ce484222325ULL;
-inline constexpr uint64_t kFnvFactor = 0x100000001b3ULL;
-
-/// Adds one byte to a running digest.
-[[nodiscard]] constexpr uint64_t fnv_byte(uint64_t digest, uint8_t byte) {
-  return (digest ^ byte) * kFnvFactor;
-}
 
 /// Returns the digest of the list. The order counts, because ranks name aggregators by position.
 [[nodiscard]] constexpr uint64_t plan_digest(std::span<const WeightedAggregator> list) {

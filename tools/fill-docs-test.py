@@ -208,8 +208,9 @@ class Tables(unittest.TestCase):
 
     def test_verdict_follows_the_ratios(self):
         large, small = 100_000_000, 1_000_000
-        equal = [dict(case("netns-1gbit-equal", large, ratio), servers=servers)
-                 for servers, ratio in ((0, 1.01), (4, 0.69))]
+        equal = [dict(case("netns-1gbit-equal", large, ratio, workers=workers), servers=servers)
+                 for workers, servers, ratio in ((4, 0, 1.01), (4, 1, 0.9), (4, 4, 0.69),
+                                                 (6, 0, 1.04), (6, 1, 1.09), (6, 4, 0.96))]
         results = {
             "race-equal": {"rows": [], "comparisons": equal},
             "race": {"rows": [], "comparisons": [
@@ -223,9 +224,11 @@ class Tables(unittest.TestCase):
         }
         lines = bench_tables.verdict(results).splitlines()[2:]
         self.assertEqual([line.split(" | ")[1] for line in lines],
-                         ["alike or **faster**", "**faster**", "**faster**", "alike or **faster**",
-                          "**slower**", "alike or **slower**"])
-        self.assertEqual(lines[0].split(" | ")[2], "1.01 with 0 spare; 0.69 with 4 spare")
+                         ["4 workers: **faster**; 6 workers: alike", "**faster**", "**faster**",
+                          "4 workers: **faster**; 6 workers: alike", "**slower**", "**slower**"])
+        self.assertEqual(lines[0].split(" | ")[2],
+                         "4 workers: 1.01 with 0 spare, 0.90 with 1 spare, 0.69 with 4 spare; "
+                         "6 workers: 1.04 with 0 spare, 1.09 with 1 spare, 0.96 with 4 spare")
         self.assertEqual(lines[4].split(" | ")[2], "1.56; 2.00 to 2.00")
 
 

@@ -269,8 +269,9 @@ RaceResult run_race(const RaceConfig& config, const RaceHooks& hooks) {
 }
 
 bool all_sums_correct(const RaceResult& result) {
-  return !result.rows.empty() && std::all_of(result.rows.begin(), result.rows.end(),
-                                             [](const RaceRow& row) { return row.wrong == 0; });
+  return !result.rows.empty() &&
+         std::all_of(result.rows.begin(), result.rows.end(),
+                     [](const RaceRow& row) { return row.wrong == 0 && row.laps_differ == 0; });
 }
 
 }  // namespace tributary::race

@@ -49,7 +49,8 @@ double to_optimum(const RaceRow& row) {
 std::string rows_text(const RaceResult& result) {
   TextTable table({0, 1});
   table.add({"net", "system", "workers", "servers", "MB", "bits", "loss %", "ms", "over optimum",
-             "spread %", "GB/s", "CPU s/GB worker", "colocated", "total", "link MB", "wrong"});
+             "spread %", "GB/s", "CPU s/GB worker", "colocated", "total", "link MB", "wrong",
+             "ranks differ"});
   for (const RaceRow& row : result.rows) {
     const double megabytes = static_cast<double>(row.race.bytes) / kMegabyte;
     table.add({net_name(row.race), row.system, std::to_string(row.race.workers),
@@ -61,7 +62,8 @@ std::string rows_text(const RaceResult& result) {
                fmt::format("{:.2f}", row.worker_cpu_s_per_gb),
                ratio_text(row.colocated_cpu_s_per_gb),
                fmt::format("{:.2f}", row.total_cpu_s_per_gb),
-               fmt::format("{:.2f}", row.link_bytes / kMegabyte), std::to_string(row.wrong)});
+               fmt::format("{:.2f}", row.link_bytes / kMegabyte), std::to_string(row.wrong),
+               std::to_string(row.laps_differ)});
   }
   return table.text();
 }
@@ -178,7 +180,8 @@ nlohmann::ordered_json as_json(const RaceResult& result) {
                             {"colocated_cpu_s_per_GB", value_json(row.colocated_cpu_s_per_gb)},
                             {"total_cpu_s_per_GB", row.total_cpu_s_per_gb},
                             {"link_bytes", link_bytes},
-                            {"wrong", row.wrong}});
+                            {"wrong", row.wrong},
+                            {"laps_ranks_differ", row.laps_differ}});
   }
   for (const Comparison& one : compare(result)) {
     json["comparisons"].push_back(comparison_json(one));

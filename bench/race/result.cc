@@ -41,6 +41,7 @@ Lap lap_of(std::span<const LapReport> reports, const ServerCpu& cpu, uint32_t re
     link_bytes += static_cast<double>(report.rx_bytes + report.tx_bytes);
     lap.wrong += report.wrong;
     lap.partial += report.partial;
+    lap.ranks_differ = lap.ranks_differ || report.digest != reports.front().digest;
   }
   lap.seconds = static_cast<double>(end_ns - start_ns) * 1e-9 * each;
   lap.worker_cpu_s = cpu_s / workers * each;
@@ -63,6 +64,7 @@ std::optional<RaceRow> row_of(const std::string& system, const RaceCase& race,
     rounds[lap.round].push_back(lap.seconds);
     row.wrong += lap.wrong;
     row.partial += lap.partial;
+    row.laps_differ += lap.ranks_differ ? 1 : 0;
   }
   row.median_s = bench::median(seconds);
   const double between = bench::quantile(seconds, 0.75) - bench::quantile(seconds, 0.25);

@@ -47,6 +47,7 @@ struct Lap {
   double link_bytes = 0;       ///< Received and sent by a worker's interface, mean.
   uint64_t wrong = 0;          ///< Elements, over all workers.
   uint64_t partial = 0;        ///< Elements that lack the late worker, over all workers.
+  bool ranks_differ = false;   ///< Two workers have results that differ in a bit.
 };
 
 /// CPU time of all processes but the workers.
@@ -76,6 +77,7 @@ struct RaceRow {
   double link_bytes = 0;
   uint64_t wrong = 0;
   uint64_t partial = 0;
+  uint64_t laps_differ = 0;  ///< Laps in which two workers have results that differ in a bit.
   std::vector<double> round_medians_s;  ///< One for each round with laps.
 };
 

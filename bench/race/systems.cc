@@ -106,6 +106,17 @@ ClientConfig worker_config(const System& system, const RaceNetwork& network, con
   return config;
 }
 
+/// Returns the address of the aggregator on a worker's machine; empty if it has none.
+std::string colocated_aggregator(const RaceNetwork& network, const RaceCase& race, uint32_t rank,
+                                 uint16_t port) {
+  for (const Aggregator& each : place_aggregators(network.kind(), race)) {
+    if (each.colocated && each.index == rank) {
+      return fmt::format("{}:{}", address_of(each, network), port);
+    }
+  }
+  return {};
+}
+
 /// Returns the words that start an aggregator, after the program.
 std::vector<std::string> serve_words(const System& system, const RaceNetwork& network,
                                      const RaceCase& race, const std::string& address,
@@ -228,6 +239,9 @@ std::vector<Command> worker_commands(const System& system, const RaceNetwork& ne
   std::vector<Command> commands;
   for (uint32_t rank = 0; rank < race.workers; rank++) {
     config.rank = rank;
+    if (system.kind == SystemKind::kTributary) {
+      config.local_server = colocated_aggregator(network, race, rank, ports[0]);
+    }
     if (network.kind().shared_memory && system.kind == SystemKind::kTributary) {
       config.port = fmt::format("dpdk:virtio_user,path={},ip={}/24",
                                 wire_path(common.scratch, rank), network.worker_address(rank));

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/assert.h"
+#include "base/fnv.h"
 #include "host/number_format.h"
 #include "host/straggler_pattern.h"
 
@@ -69,11 +70,7 @@ Result<IterationRecord> TrainWorker::apply(const host::Outcome& outcome) {
 }
 
 uint64_t TrainWorker::checksum() const {
-  uint64_t hash = 0xcbf29ce484222325ULL;  // FNV-1a's offset basis and prime for 64 bits.
-  for (const std::byte byte : std::as_bytes(model_.parameters())) {
-    hash = (hash ^ static_cast<uint64_t>(byte)) * 0x100000001b3ULL;
-  }
-  return hash;
+  return fnv_bytes(kFnvStart, std::as_bytes(model_.parameters()));
 }
 
 double TrainWorker::validation_loss(uint32_t examples) {

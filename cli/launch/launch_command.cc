@@ -152,7 +152,8 @@ void add_aggregator_flags(CLI::App& command, LaunchConfig& config) {
       ->capture_default_str();
   add_plan_machines(command, config.machines)
       ->description(
-          "With --aggregators colocated: the machines that run ranks, ADDRESS[:PORT][@GBIT],…, the "
+          "With --aggregators colocated: the machines that run ranks, "
+          "ADDRESS[:PORT][@GBIT[/SUM]],…, the "
           "same list on all; see tributary plan");
   add_uint(command, "--node-rank", config.node_rank, 0, kRanksMax - 1,
            "This machine's place in --workers, from 0 on");

@@ -5,9 +5,11 @@
 
 #include <fstream>
 #include <iterator>
+#include <span>
 #include <string_view>
 #include <utility>
 
+#include "base/fnv.h"
 #include "lab/run.h"
 #include "lab/scenario_file.h"
 
@@ -18,9 +20,7 @@ namespace {
 constexpr std::string_view kOutcomeVersion = "1";
 
 uint64_t fnv1a(std::string_view text) {
-  uint64_t hash = 0xcbf29ce484222325ULL;  // FNV-1a's offset basis and prime for 64 bits.
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
-  return hash;
+  return fnv_bytes(kFnvStart, std::as_bytes(std::span(text)));
 }
 
 /// Returns the text of a file; nothing for an empty path.

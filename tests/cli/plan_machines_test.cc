@@ -56,10 +56,39 @@ TEST(PlanMachines, CpuLimitHoldsForAll) {
   for (const plan::Machine& machine : all->machines) EXPECT_EQ(machine.sum_bytes_per_s, 1e9);
 }
 
+TEST(PlanMachines, AMachineMayHaveACpuLimitOfItsOwn) {
+  const auto all = read_plan_machines(
+      {.workers = "10.0.0.1@25/4,10.0.0.2@10", .servers = "2@100/40", .sum_gbit = 8});
+  ASSERT_TRUE(all) << all.error().text;
+  std::vector<double> sums;
+  for (const plan::Machine& machine : all->machines) {
+    sums.push_back(machine.sum_bytes_per_s / kBytesPerGbit);
+  }
+  EXPECT_THAT(sums, ElementsAre(4, 8, 40, 40));
+  EXPECT_EQ(all->machines[0].link_bytes_per_s, 25 * kBytesPerGbit);
+}
+
+TEST(PlanMachines, FaultyCpuLimitsAreRefused) {
+  const std::string allowed = "; allowed: a number from 0.001 to 100000";
+  EXPECT_EQ(refusal("a@1/0"), "--workers: 'a@1/0': SUM=0 is out of range" + allowed);
+  EXPECT_EQ(refusal("a@1/"), "--workers: 'a@1/': SUM= is empty" + allowed);
+  EXPECT_EQ(refusal("a@/2"), "--workers: 'a@/2': GBIT= is empty" + allowed);
+  EXPECT_EQ(refusal("a@1/2/3"), "--workers: 'a@1/2/3': SUM=2/3 is not a number" + allowed);
+  EXPECT_EQ(
+      refusal("10.0.0.0/24"),
+      "--workers: '10.0.0.0/24' is not a machine; allowed: ADDRESS[:PORT][@GBIT[/SUM]], as in "
+      "10.0.0.2:12000@25/8")
+      << "a network is no limit of a CPU";
+  EXPECT_EQ(refusal("a@10/4", "b@10/4", false),
+            "--workers: SUM=4 of a has no meaning, because no worker machine runs an aggregator; "
+            "allowed: no SUM, or --colocated on");
+  EXPECT_EQ(read({.workers = "a", .servers = "b@10/4", .colocated = false}).size(), 2U);
+}
+
 TEST(PlanMachines, NumbersOutOfRangeAreRefused) {
   EXPECT_EQ(refusal("0"),
             "--workers=0: no machine runs a worker; allowed: a number from 1 to 256, or a list of "
-            "ADDRESS[:PORT][@GBIT], as in 10.0.0.2:12000@25");
+            "ADDRESS[:PORT][@GBIT[/SUM]], as in 10.0.0.2:12000@25/8");
   EXPECT_EQ(refusal("257"), "--workers=257 is out of range; allowed: a whole number from 0 to 256");
   EXPECT_EQ(refusal("1", "1000"),
             "--servers=1000 is out of range; allowed: a whole number from 0 to 256");
@@ -89,7 +118,7 @@ TEST(PlanMachines, DuplicatesAreRefused) {
 
 TEST(PlanMachines, FaultyMachinesAreRefused) {
   const std::string form =
-      " is not a machine; allowed: ADDRESS[:PORT][@GBIT], as in 10.0.0.2:12000@25";
+      " is not a machine; allowed: ADDRESS[:PORT][@GBIT[/SUM]], as in 10.0.0.2:12000@25/8";
   EXPECT_EQ(refusal(""), "--workers: ''" + form);
   EXPECT_EQ(refusal("a,,b"), "--workers: ''" + form);
   EXPECT_EQ(refusal("a,"), "--workers: ''" + form);

@@ -75,6 +75,7 @@ TEST(WorkerResult, JsonAndTableAgree) {
   EXPECT_EQ(json["status"], "ok");
   EXPECT_EQ(json["rank"], 2);
   EXPECT_EQ(json["wrong"], 0);
+  EXPECT_EQ(json["checksum"], "cbf29ce484222325");
   EXPECT_EQ(json["degraded"], 7);
   EXPECT_EQ(json["threads"], 2);
   EXPECT_DOUBLE_EQ(json["goodput_GBps"], 2.0);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Method: real servers and workers of a sharded job: a list of aggregators, one that is killed while
-// tensors are on their way or hangs, and a directory that plans without it. Every wait has a deadline.
+// tensors are on their way or hangs, a directory that plans without it, and a late rank with
+// mitigation. Every wait has a deadline.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -21,15 +22,20 @@ using ::testing::HasSubstr;
 constexpr uint32_t kWorld = 3;
 constexpr const char* kJob = "id=1,sources=3";
 
-/// Starts a worker of each rank.
-Workers start_ranks(const std::string& aggregators, const std::vector<std::string>& more) {
+std::unique_ptr<Process> start_rank(const std::string& aggregators, uint32_t rank,
+                                    const std::vector<std::string>& more) {
+  std::vector<std::string> words{"worker", "--server",           aggregators, "--world",        "3",
+                                 "--rank", std::to_string(rank), "--json",    result_path(rank)};
+  words.insert(words.end(), more.begin(), more.end());
+  return std::make_unique<Process>(words);
+}
+
+/// Starts workers of the first ranks.
+Workers start_ranks(const std::string& aggregators, const std::vector<std::string>& more,
+                    uint32_t ranks = kWorld) {
   Workers workers;
-  for (uint32_t rank = 0; rank < kWorld; rank++) {
-    std::vector<std::string> words{
-        "worker", "--server",           aggregators, "--world",        "3",
-        "--rank", std::to_string(rank), "--json",    result_path(rank)};
-    words.insert(words.end(), more.begin(), more.end());
-    workers.push_back(std::make_unique<Process>(words));
+  for (uint32_t rank = 0; rank < ranks; rank++) {
+    workers.push_back(start_rank(aggregators, rank, more));
   }
   return workers;
 }
@@ -54,6 +60,51 @@ class ShardedJob : public ::testing::Test {
 
 TEST_F(ShardedJob, SumsOfAllAggregatorsAreExact) {
   expect_exact(first_.address() + "=2," + second_.address() + "=1," + third_.address() + "=1", 3);
+}
+
+// `config` has 0 for windows that follow the weights.
+TEST_F(ShardedJob, WindowsFollowTheWeightsUnlessTheyAreGiven) {
+  const std::vector<std::string> short_run{"--elements", "1000", "--iterations", "1"};
+  const auto window_of = [&](const std::string& list, std::vector<std::string> more) {
+    more.insert(more.end(), short_run.begin(), short_run.end());
+    for (const auto& worker : start_ranks(list, more)) {
+      EXPECT_EQ(worker->wait_for_end(), 0) << worker->errors();
+    }
+    return result_of(0)["config"]["window"].get<uint32_t>();
+  };
+  const std::string both = first_.address() + "=3," + second_.address() + "=1";
+  EXPECT_EQ(window_of(both, {}), 0U);
+  EXPECT_EQ(window_of(both, {"--window", "200"}), 200U);
+  EXPECT_EQ(window_of(first_.address(), {}), 256U);
+}
+
+TEST(ShardedMitigation, LateRankDelaysNobodyAndAllRanksHoldTheSameResults) {
+  const std::string job = std::string(kJob) + ",mitigation=on,timeout_ms=20";
+  Server first({job}), second({job}, {}, "127.0.0.2"), third({job}, {}, "127.0.0.3");
+  const std::string list = first.address() + "," + second.address() + "," + third.address();
+  const std::vector<std::string> common{"--elements",   "60000", "--iterations", "3", "--verify",
+                                        "--deadline-s", "20"};
+  std::vector<std::string> late = common;
+  // Three delays of 0.5 to 2 times 400 ms: at least 0.6 s in each iteration.
+  late.insert(late.end(), {"--straggle", "1", "--straggle-iteration-ms", "400"});
+  Workers workers = start_ranks(list, common, kWorld - 1);
+  workers.push_back(start_rank(list, kWorld - 1, late));
+  for (const auto& worker : workers) EXPECT_EQ(worker->wait_for_end(), 0) << worker->errors();
+
+  const std::string checksum = result_of(0)["checksum"];
+  EXPECT_EQ(checksum.size(), 16U);
+  for (uint32_t rank = 0; rank < kWorld; rank++) {
+    const auto result = result_of(rank);
+    EXPECT_EQ(result["threads"], 3) << "one channel to each aggregator";
+    EXPECT_EQ(result["wrong"], 0);
+    EXPECT_EQ(result["checksum"], checksum) << "rank " << rank;
+    // Three aggregators have a third of the blocks each, so all of them have degraded ones.
+    EXPECT_GT(result["degraded"], result["blocks"].get<uint64_t>() * 2 / 3);
+    if (rank < kWorld - 1) {
+      EXPECT_LT(result["latency_ms"]["max"], 500) << "two time-outs, and a busy machine";
+    }
+  }
+  EXPECT_GT(result_of(kWorld - 1)["wall_seconds"], 1.8) << "three iterations of at least 0.6 s";
 }
 
 TEST_F(ShardedJob, KilledAggregatorIsNamedAndTheOthersGoOn) {

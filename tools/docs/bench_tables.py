@@ -6,6 +6,8 @@ race` writes `rows`, one for each system and case, and `comparisons`, one for ea
 benches write `rows` of their own (see the header of each in bench/).
 """
 
+from statistics import median
+
 from docs.lab_tables import only
 from docs.markdown import fixed, number, percent, plain, series, spread, table
 
@@ -35,9 +37,9 @@ class Race:
         """Returns Tributary's time over the fastest TCP peer's."""
         return self._comparison(case)["ratio"]
 
-    def ratios(self, **case) -> list[float]:
-        """Returns the ratios of all cases that match, in the order of the file."""
-        return [one["ratio"] for one in self.comparisons if _matches(one, case)]
+    def matching(self, **case) -> list[dict]:
+        """Returns the comparisons of all cases that match, in the order of the file."""
+        return [one for one in self.comparisons if _matches(one, case)]
 
     def cpu_ratios(self, **case) -> list[float]:
         """Returns a worker's CPU time over that of the fastest TCP peer's, in the same order."""
@@ -83,49 +85,73 @@ def verdict(results: dict) -> str:
     race, packets = Race(results["race"]), Race(results["race-pkt1500"])
     memory, late = Race(results["race-shm"]), Race(results["race-straggler"])
     large = {"bytes": 100_000_000}
-    shaped = race.ratios(net="netns-1gbit", **large)
-    unshaped = race.ratios(net="netns", **large)
+    on_equal = equal.matching(net="netns-1gbit-equal")
+    shaped = race.matching(net="netns-1gbit", **large)
+    unshaped = race.matching(net="netns", **large)
     cpu = race.cpu_ratios(net="netns", **large)
-    small = race.ratios(net="netns", bytes=1_000_000)
-    shared = memory.ratios(net="shm")
-    single = packets.ratios(net="netns-pkt1500", **large)
-    single_shaped = packets.ratios(net="netns-1gbit-pkt1500", **large)
-    straggling = late.ratios(net="lo+straggler")
-    servers = sorted({one["servers"] for one in equal.comparisons})
-    on_equal = {count: equal.ratios(net="netns-1gbit-equal", servers=count) for count in servers}
+    small = race.matching(net="netns", bytes=1_000_000)
+    shared = memory.matching(net="shm")
+    single = packets.matching(net="netns-pkt1500", **large)
+    single_shaped = packets.matching(net="netns-1gbit-pkt1500", **large)
+    straggling = late.matching(net="lo+straggler")
     lines = [
-        ["Every link 1 Gbit/s, servers' too; 100 MB", [each for one in on_equal.values() for each in one],
-         "; ".join(f"{series(ratios)} with {count} spare" for count, ratios in on_equal.items()),
+        ["Every link 1 Gbit/s, servers' too; 100 MB", on_equal, _ratios_by_servers(on_equal),
          "Aggregators on all machines share the sums, so no link carries more than in a ring."],
-        ["Workers' links 1 Gbit/s, the server's without limit; 100 MB", shaped, f"{series(shaped)}",
+        ["Workers' links 1 Gbit/s, the server's without limit; 100 MB", shaped, _ratios(shaped),
          "A worker sends its tensor once. In a ring of 4 or 6 it sends 1.5 or 1.67 tensors."],
-        ["One of four workers is 1 s late; 10 MB", straggling, f"{series(straggling)}",
+        ["One of four workers is 1 s late; 10 MB", straggling, _ratios(straggling),
          "Mitigation completes a block without the late worker. The others wait for it."],
-        ["Cores limit: network and workers share two; 100 MB", unshaped, f"{series(unshaped)}",
+        ["Cores limit: network and workers share two; 100 MB", unshaped, _ratios(unshaped),
          f"A worker takes {series(cpu)} times the CPU time of a worker in a ring, and the server needs the cores, too."],
         ["Cores limit; 1 MB, or shared memory", small + shared,
-         f"{series(small)}; {min(shared):.2f} to {max(shared):.2f}",
+         f"{_ratios(small)}; {min(_values(shared)):.2f} to {max(_values(shared)):.2f}",
          "The server is one more process that needs a core. Open MPI's ring has none."],
         ["Cores limit; real packets of 1500 bytes, 100 MB", single + single_shaped,
-         f"{series(single)}; with 1 Gbit/s {series(single_shaped)}",
+         f"{_ratios(single)}; with 1 Gbit/s {_ratios(single_shaped)}",
          "Each packet crosses the kernel by itself, and costs five times the CPU time."],
     ]
     return table(["where", "Tributary is", "its time over the fastest TCP peer's", "why"],
-                 [[where, _judge(ratios), shown, why] for where, ratios, shown, why in lines])
+                 [[where, _judge(cases), shown, why] for where, cases, shown, why in lines])
 
 
-def _judge(ratios: list[float]) -> str:
-    if max(ratios) < 1 - ALIKE_WITHIN:
+def _values(cases: list[dict]) -> list[float]:
+    return [one["ratio"] for one in cases]
+
+
+def _ratios(cases: list[dict]) -> str:
+    return series(_values(cases))
+
+
+def _by_workers(cases: list[dict]) -> dict[int, list[dict]]:
+    groups: dict[int, list[dict]] = {}
+    for one in cases:
+        groups.setdefault(one["workers"], []).append(one)
+    return groups
+
+
+def _ratios_by_servers(cases: list[dict]) -> str:
+    """Returns the ratios of each number of workers, with the number of spare machines."""
+    return "; ".join(
+        f"{workers} workers: " + series(
+            group, write=lambda one: f"{fixed(one['ratio'])} with {one['servers']} spare")
+        for workers, group in _by_workers(cases).items())
+
+
+def _judge(cases: list[dict]) -> str:
+    """Returns one verdict by the median, or one for each number of workers where they disagree."""
+    verdicts = {workers: _judge_median(median(_values(group)))
+                for workers, group in _by_workers(cases).items()}
+    if len(set(verdicts.values())) == 1:
+        return next(iter(verdicts.values()))
+    return "; ".join(f"{workers} workers: {text}" for workers, text in verdicts.items())
+
+
+def _judge_median(ratio: float) -> str:
+    if ratio < 1 - ALIKE_WITHIN:
         return "**faster**"
-    if min(ratios) > 1 + ALIKE_WITHIN:
+    if ratio > 1 + ALIKE_WITHIN:
         return "**slower**"
-    if min(ratios) >= 1 - ALIKE_WITHIN and max(ratios) <= 1 + ALIKE_WITHIN:
-        return "alike"
-    if min(ratios) >= 1 - ALIKE_WITHIN:
-        return "alike or **slower**"
-    if max(ratios) <= 1 + ALIKE_WITHIN:
-        return "alike or **faster**"
-    return "faster or slower"
+    return "alike"
 
 
 # --- The race ------------------------------------------------------------------------------------

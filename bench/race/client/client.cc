@@ -11,7 +11,10 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <span>
 #include <sstream>
+
+#include "base/fnv.h"
 
 namespace tributary::race {
 namespace {
@@ -74,11 +77,13 @@ class Laps {
 
  private:
   void check(LapReport& report) {
+    report.digest = kFnvStart;
     for (size_t i = 0; i < halves_.size(); i++) from_halves(halves_[i], tensors_[i]);
     for (uint32_t i = 0; i < tensors_.size(); i++) {
       report.wrong +=
           count_wrong(tensors_[i], config_.workers, reductions_done_ + i, partial_[i], tolerance_);
       for (const PartialSum& part : partial_[i]) report.partial += part.element_count;
+      report.digest = fnv_bytes(report.digest, std::as_bytes(std::span(tensors_[i])));
     }
     reductions_done_ += config_.reductions;
   }
@@ -133,6 +138,7 @@ void add_client_options(CLI::App& command, ClientConfig& config) {
   command.add_option("--algorithm", config.algorithm);
   command.add_option("--netns-prefix", config.netns_prefix);
   command.add_option("--port", config.port);
+  command.add_option("--local-server", config.local_server);
   command.add_option("--wire", config.wire)->check(CLI::IsMember({16U, 32U}));
   command.add_option("--loss", config.loss)->check(CLI::Range(0.0, 1.0));
 }
@@ -155,6 +161,7 @@ std::vector<std::string> to_arguments(const ClientConfig& config, bool rank_know
   add("--algorithm", config.algorithm);
   add("--netns-prefix", config.netns_prefix);
   add("--port", config.port);
+  add("--local-server", config.local_server);
   return arguments;
 }
 

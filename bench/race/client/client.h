@@ -41,6 +41,9 @@ struct ClientConfig {
   std::string port;                 ///< dpdk:… instead of a socket; Tributary only.
   uint32_t wire = 32;               ///< Bits of an element on the wire: 32 or 16.
   double loss = 0;                  ///< Each way, for systems that drop their own packets.
+  /// The aggregator of the worker's own machine, HOST:PORT, to reach through shared memory; may be
+  /// empty. Tributary only.
+  std::string local_server;
 };
 
 /// Adds flags for all of these.

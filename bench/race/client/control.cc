@@ -47,8 +47,8 @@ bool take_word(std::string_view& text, std::string_view word) {
 }  // namespace
 
 std::string encode(const LapReport& report) {
-  return fmt::format("lap {} {} {} {} {} {} {}", report.start_ns, report.end_ns, report.cpu_ns,
-                     report.rx_bytes, report.tx_bytes, report.wrong, report.partial);
+  return fmt::format("lap {} {} {} {} {} {} {} {}", report.start_ns, report.end_ns, report.cpu_ns,
+                     report.rx_bytes, report.tx_bytes, report.wrong, report.partial, report.digest);
 }
 
 Result<LapReport> decode_lap(std::string_view line) {
@@ -58,7 +58,7 @@ Result<LapReport> decode_lap(std::string_view line) {
                     take_number(rest, report.end_ns) && take_number(rest, report.cpu_ns) &&
                     take_number(rest, report.rx_bytes) && take_number(rest, report.tx_bytes) &&
                     take_number(rest, report.wrong) && take_number(rest, report.partial) &&
-                    rest.empty();
+                    take_number(rest, report.digest) && rest.empty();
   const bool possible = report.end_ns >= report.start_ns && report.cpu_ns >= 0;
   if (!read || !possible) return failure(fmt::format("a worker's line is not a lap: '{}'", line));
   return report;

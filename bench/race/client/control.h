@@ -33,6 +33,7 @@ struct LapReport {
   uint64_t tx_bytes = 0;
   uint64_t wrong = 0;    ///< Elements.
   uint64_t partial = 0;  ///< Elements that lack a worker.
+  uint64_t digest = 0;   ///< Of all results (base/fnv.h); the same on all ranks.
 
   friend bool operator==(const LapReport&, const LapReport&) = default;
 };

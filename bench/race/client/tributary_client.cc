@@ -11,6 +11,7 @@
 #include "host/aggregator_list.h"
 #include "io/dpdk/open_dpdk_port.h"
 #include "io/faults/impaired_port.h"
+#include "io/local/local_port.h"
 #include "io/udp/udp_port.h"
 #include "wire/headers.h"
 
@@ -43,8 +44,11 @@ Result<std::unique_ptr<engine::Port>> open_port(const ClientConfig& config,
   return std::move(*port);
 }
 
+/// Opens shared memory to the aggregator of this machine, and a socket or device to others. A
+/// colocated aggregator is a part of the system, so a race without its shared memory fails.
 Result<std::unique_ptr<engine::Port>> open_port_for_race(const ClientConfig& config,
                                                          uint32_t channel, const Endpoint& server) {
+  if (server.to_string() == config.local_server) return io::connect_local_port(server);
   auto port = open_port(config, server);
   if (!port || config.loss <= 0) return port;
   io::ImpairmentConfig impairment;
@@ -71,11 +75,6 @@ Result<std::unique_ptr<host::Communicator>> join(const ClientConfig& config) {
   session.window = 0;
   session.deadline = kDeadline;
   session.wire = config.wire == 16 ? host::WireBits::k16 : host::WireBits::k32;
-  // The race compares ways over one network, so shared memory would be no fair way. It is possible
-  // even with a network namespace for each machine: the Unix socket belongs to a namespace, but an
-  // aggregator that shares a worker's machine shares its namespace, too.
-  session.local = host::LocalUse::kOff;
-  if (config.loss <= 0 && config.port.empty()) return host::Communicator::join(session);
   return host::Communicator::join(session, [&config](uint32_t channel, const Endpoint& server) {
     return open_port_for_race(config, channel, server);
   });

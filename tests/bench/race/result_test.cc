@@ -33,10 +33,20 @@ TEST(Lap, SpansFirstStartToLastEndPerAllReduce) {
   EXPECT_DOUBLE_EQ(lap.link_bytes, 200);         // 400 bytes a worker.
   EXPECT_EQ(lap.wrong, 3U);
   EXPECT_EQ(lap.partial, 5U);
+  EXPECT_FALSE(lap.ranks_differ);
   // The late worker's time is ignored, but its CPU time counts.
   EXPECT_DOUBLE_EQ(lap_of(reports, kCpu, 2, true).seconds, 0.010);
   EXPECT_DOUBLE_EQ(lap_of(reports, kCpu, 2, true).worker_cpu_s, 0.003);
   EXPECT_DOUBLE_EQ(lap_of(std::span(reports).first(1), {}, 1, true).seconds, 0.020);
+}
+
+// Both have no wrong element, as a race with tolerances may find.
+TEST(Lap, RanksAreComparedWithEachOther) {
+  std::array<LapReport, 3> reports{LapReport{.digest = 7}, {.digest = 7}, {.digest = 7}};
+  EXPECT_FALSE(lap_of(reports, kCpu, 1, false).ranks_differ);
+  reports[2].digest = 8;
+  EXPECT_TRUE(lap_of(reports, kCpu, 1, false).ranks_differ);
+  EXPECT_TRUE(lap_of(reports, kCpu, 1, true).ranks_differ) << "the late rank's results count";
 }
 
 std::vector<Lap> laps_of(std::initializer_list<std::pair<uint32_t, double>> rounds_seconds) {
@@ -48,7 +58,8 @@ std::vector<Lap> laps_of(std::initializer_list<std::pair<uint32_t, double>> roun
                     .total_cpu_s = seconds * 3,
                     .colocated_cpu_s = seconds / 4,
                     .link_bytes = 1000 * seconds,
-                    .wrong = 1});
+                    .wrong = 1,
+                    .ranks_differ = round == 1});
   }
   return laps;
 }
@@ -65,6 +76,7 @@ TEST(Row, ContainsMediansOverLapsAndRounds) {
   EXPECT_DOUBLE_EQ(row->colocated_cpu_s_per_gb, 1.0);  // Half a second for half a GB.
   EXPECT_DOUBLE_EQ(row->link_bytes, 2000);
   EXPECT_EQ(row->wrong, 5U);
+  EXPECT_EQ(row->laps_differ, 3U);  // Those of round 1.
   EXPECT_EQ(row->round_medians_s, (std::vector<double>{2.0, 2.0}));
   EXPECT_FALSE(row_of("x", race, {}));
 }

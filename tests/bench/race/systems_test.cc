@@ -4,7 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
+#include <iterator>
 
 namespace tributary::race {
 namespace {
@@ -141,8 +143,13 @@ TEST(Systems, AggregatorsRunOnTheirMachinesAndAllWorkersGetOneList) {
     EXPECT_THAT(servers[i].words, Contains(addresses[i]));
     EXPECT_THAT(servers[i].words, Contains("id=1,sources=2"));
   }
-  for (const Command& worker : worker_commands(tributary, *network, race, kAll, kPorts, common())) {
-    EXPECT_THAT(worker.words, Contains("10.231.0.254:7000=2,10.231.0.1:7000=1,10.231.0.2:7000=1"));
+  const auto workers = worker_commands(tributary, *network, race, kAll, kPorts, common());
+  for (size_t rank = 0; rank < workers.size(); rank++) {
+    const auto& words = workers[rank].words;
+    EXPECT_THAT(words, Contains("10.231.0.254:7000=2,10.231.0.1:7000=1,10.231.0.2:7000=1"));
+    const auto flag = std::find(words.begin(), words.end(), "--local-server");
+    ASSERT_NE(flag, words.end());
+    EXPECT_EQ(*std::next(flag), addresses[rank + 1]) << "through shared memory";
   }
 }
 
@@ -153,6 +160,10 @@ TEST(Systems, OnlyTheAggregatorMitigatesALateWorker) {
       server_commands(*find_system("tributary"), loopback(), late, kAll, kPorts, "/s");
   ASSERT_EQ(servers.size(), 1U);
   EXPECT_THAT(servers[0].words, Contains(HasSubstr("mitigation=on")));
+  for (const Command& worker :
+       worker_commands(*find_system("tributary"), loopback(), late, kAll, kPorts, common())) {
+    EXPECT_THAT(worker.words, Not(Contains("--local-server"))) << "the aggregator is elsewhere";
+  }
 }
 
 TEST(Systems, SharedMemoryHasOneWirePerWorker) {

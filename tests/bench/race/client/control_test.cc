@@ -18,16 +18,18 @@ TEST(Control, LapSurvivesARoundTrip) {
                          .rx_bytes = UINT64_MAX,
                          .tx_bytes = 0,
                          .wrong = 3,
-                         .partial = 4};
+                         .partial = 4,
+                         .digest = UINT64_MAX};
   const auto decoded = decode_lap(encode(report));
   ASSERT_TRUE(decoded) << decoded.error().text;
   EXPECT_EQ(*decoded, report);
 }
 
 TEST(Control, RefusesOtherLines) {
-  for (const char* line : {"", "lap", "lap 1 2 3 4 5 6", "lap 1 2 3 4 5 6 7 8", "lap 1 2 3 4 5 6 x",
-                           "lap 2 1 3 4 5 6 7", "lap 1 2 -3 4 5 6 7", "lap 1 2 3 4 5 6 -7",
-                           "lap  1 2 3 4 5 6 7", "lapse 1 2 3 4 5 6 7"}) {
+  for (const char* line :
+       {"", "lap", "lap 1 2 3 4 5 6 7", "lap 1 2 3 4 5 6 7 8 9", "lap 1 2 3 4 5 6 7 x",
+        "lap 2 1 3 4 5 6 7 8", "lap 1 2 -3 4 5 6 7 8", "lap 1 2 3 4 5 6 7 -8",
+        "lap  1 2 3 4 5 6 7 8", "lapse 1 2 3 4 5 6 7 8"}) {
     EXPECT_FALSE(decode_lap(line)) << line;
   }
   EXPECT_EQ(decode_hello("hello 3").value(), 3U);
