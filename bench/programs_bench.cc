@@ -291,9 +291,12 @@ ProgramsBenchRow guard_row(uint32_t flows, const ProgramsBenchConfig& config) {
     const guard::PacketFacts& facts = notes[i].facts;
     const auto place = notes[i].place;
     const bool known = guard::KnownSources::look(place);
-    const auto verdict = records.meter(facts, known, now);
+    const auto verdict = records.meter(facts, guard::standing_of(place, known), now);
     if (verdict.treatment != guard::Treatment::kPass) return false;
-    if (!known && verdict.calm) guard::KnownSources::mark_fresh(place);
+    if (verdict.learning == guard::Learning::kSettle) guard::KnownSources::mark_settled(place);
+    if (verdict.learning == guard::Learning::kNominate) {
+      guard::KnownSources::nominate(place, records.config().settle_time, now);
+    }
     count_packet(forwarded, packet.size);
     return true;
   };

@@ -14,9 +14,6 @@ namespace {
 
 using programs::CaptureProgram;
 
-/// Largest packet that a run may allow. Source: RFC 791 (16-bit length) and an Ethernet header.
-constexpr uint32_t kPacketBytesLimit = 65'549;
-
 struct RunFlags {
   RunFlags(CLI::App& command, const CaptureProgram& to_run, std::string error_title)
       : settings(command), program(to_run), title(std::move(error_title)) {}
@@ -89,8 +86,8 @@ void add_capture_run(CLI::App& command, const CaptureProgram& program, const std
       ->check(CLI::IsMember({"live", "model"}))
       ->capture_default_str();
   add_uint(command, "--generation", flags->generation, 1, 6, "Trio generation of the model");
-  add_uint(command, "--packet-bytes-max", flags->request.packet_bytes_max, 64, kPacketBytesLimit,
-           "Longest packet; longer ones are counted and left out");
+  add_uint(command, "--packet-bytes-max", flags->request.packet_bytes_max, 64,
+           programs::kPacketBytesLimit, "Longest packet; longer ones are counted and left out");
   add_keys(command, program.settings(), flags->written);
   command.add_option("--json", flags->json_path, "Write the report to this file")
       ->type_name("FILE");

@@ -21,6 +21,10 @@
 
 namespace tributary::programs {
 
+/// Largest packet of a run, such as a train of packets that a card has joined (GRO). Source: RFC 791
+/// (16-bit length) and an Ethernet header.
+inline constexpr uint32_t kPacketBytesLimit = 65'549;
+
 /// The needs of a run besides the program's settings.
 struct RunRequest {
   std::string in = {};       ///< Capture file to read.
@@ -29,7 +33,7 @@ struct RunRequest {
   std::string ipfix = {};    ///< File of flow records, IPFIX; empty for none.
   /// The modelled machine; none: the live one.
   std::optional<engine::Parameters> model = {};
-  uint32_t packet_bytes_max = engine::Parameters().packet_bytes_max;
+  uint32_t packet_bytes_max = kPacketBytesLimit;  ///< Longer packets are counted and left out.
 };
 
 struct RunEnd {

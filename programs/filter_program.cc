@@ -29,7 +29,7 @@ class FilterInstance {
   App app() { return App(*state_); }
   memory::SharedMemory& memory() { return memory_; }
   [[nodiscard]] std::vector<OutcomeCount> outcomes() const {
-    std::vector<OutcomeCount> counts;
+    std::vector<OutcomeCount> counts{{"forwarded", state_->forwarded()}};
     for (uint32_t i = 0; i < filter::kDropCount; i++) {
       const auto reason = static_cast<filter::Drop>(i);
       counts.push_back({filter::to_string(reason), state_->dropped(reason)});

@@ -18,7 +18,7 @@ constexpr std::array kKeys{
     KeySpec{.name = "flows-max",
             .type = KeyType::kUint,
             .help = "Flow records; a new flow is refused and counted when all are taken",
-            .default_text = "65536",
+            .default_text = "262144",
             .min = 1,
             .max = telemetry::kFlowsLimit},
     KeySpec{.name = "inactive-timeout-ms",

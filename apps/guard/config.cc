@@ -98,6 +98,7 @@ Result<void> check(const GuardConfig& config) {
       .range("handshake time", config.handshake_time, milliseconds(10), seconds(60))
       .range("known bits (log2)", config.known_bits_log2, 16, 34)
       .range("known time", config.known_time, seconds(1), seconds(3'600))
+      .range("settle time", config.settle_time, milliseconds(10), seconds(60))
       .range("allowed prefixes", config.allowed.size(), 0, kAllowedPrefixesMax);
   for (const AllowedPrefix& prefix : config.allowed) {
     checks.range("allowed prefix bits", prefix.bits, 0, 128);

@@ -83,7 +83,10 @@ struct GuardConfig {
   Duration handshake_time = seconds(3);  ///< Longest handshake, 10 ms to 60 s.
   uint32_t known_bits_log2 = 23;         ///< Bits of the filter of known sources, 16 to 34.
   Duration known_time = seconds(60);     ///< Silence that forgets a source, 1 to 3,600 s.
-  std::vector<AllowedPrefix> allowed;    ///< At most kAllowedPrefixesMax.
+  /// A source becomes known if the traffic stayed calm this long after its first packet. A flood
+  /// stops being calm earlier. 10 ms to 60 s. Source: assumed.
+  Duration settle_time = milliseconds(250);
+  std::vector<AllowedPrefix> allowed;  ///< At most kAllowedPrefixesMax.
   uint64_t hash_seed = 0;  ///< Live: random, so that senders cannot aim at one place of a table.
 
   [[nodiscard]] uint32_t pps(Level level, PacketKind kind) const {

@@ -4,8 +4,8 @@
 /// there are, and the open TCP handshakes from which sources become known at once.
 ///
 /// Model:   KnownSources is a Bloom filter whose three bits of a pair lie in one word, in two
-///          generations. Marks go to the fresh one. A pair in the settled one is known. rotate()
-///          settles the fresh marks, so a flood's first packets make nobody known at once.
+///          generations. A pair in the settled one is known; rotate() forgets silent pairs. Each word
+///          also holds a candidate: a pair that is not known yet, and the time of its first packet.
 ///          Handshakes has one word for each place: a later SYN in the same place replaces it.
 /// Threads: Owned by one core. Each call is one XTXN.
 /// Memory:  Shared memory of the caller.
@@ -16,6 +16,7 @@
 #include <bit>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -42,15 +43,19 @@ namespace tributary::guard {
 
 class KnownSources {
  public:
-  /// Two words side by side, so one XTXN reads both generations.
-  struct Word {
+  /// Both generations and a candidate side by side, so one XTXN reads all of them.
+  struct alignas(32) Word {
     uint64_t fresh;
     uint64_t settled;
+    uint64_t candidate;    ///< Its Place::tag; 0: none.
+    Instant candidate_at;  ///< Its first packet.
   };
-  /// The place of a pair.
+  static_assert(sizeof(Word) == 32);
+  /// The place of a pair, and the value that identifies it as the candidate there.
   struct Place {
     Word* word = nullptr;
     uint64_t bits = 0;
+    uint64_t tag = 0;
   };
 
   /// @param words Zeroed; a power of two of them.
@@ -62,7 +67,7 @@ class KnownSources {
     const uint64_t hash = seeded_hash(destination, seeded_hash(source, seed_));
     const uint64_t bits = uint64_t{1} << (hash >> 58) | uint64_t{1} << (hash >> 52 & 63) |
                           uint64_t{1} << (hash >> 46 & 63);
-    return {&words_[hash & (words_.size() - 1)], bits};
+    return {&words_[hash & (words_.size() - 1)], bits, hash | 1};
   }
 
   [[nodiscard]] static bool is_known(const Place& place) {
@@ -74,17 +79,33 @@ class KnownSources {
     if (known) place.word->fresh |= place.bits;
     return known;
   }
-  /// Makes the pair known at the next rotation.
+  /// Keeps a known pair for another generation.
   static void mark_fresh(const Place& place) { place.word->fresh |= place.bits; }
-  /// Makes the pair known at once.
+  /// Makes the pair known.
   static void mark_settled(const Place& place) {
     place.word->fresh |= place.bits;
     place.word->settled |= place.bits;
+    if (place.word->candidate == place.tag) place.word->candidate = 0;
+  }
+  /// Returns when the pair became a candidate, or nothing.
+  [[nodiscard]] static std::optional<Instant> candidate_at(const Place& place) {
+    if (place.word->candidate != place.tag) return std::nullopt;
+    return place.word->candidate_at;
+  }
+  /// Makes the pair a candidate since `now`. Another pair's candidate that is younger than
+  /// `settle_time` stays instead, so that each of two pairs in one word gets its turn.
+  static void nominate(const Place& place, Duration settle_time, Instant now) {
+    Word& word = *place.word;
+    const bool is_free = word.candidate == 0 || word.candidate == place.tag;
+    if (!is_free && now - word.candidate_at < settle_time) return;
+    word.candidate = place.tag;
+    word.candidate_at = now;
   }
   /// Settles the fresh marks of words [begin, end) and forgets the older ones.
   void rotate(uint32_t begin, uint32_t end) {
-    for (Word& word : words_.subspan(begin, end - begin))
-      word = {.fresh = 0, .settled = word.fresh};
+    for (Word& word : words_.subspan(begin, end - begin)) {
+      word.settled = std::exchange(word.fresh, 0);
+    }
   }
   /// Returns the share of the settled bits that are set. Reads all of them; for reports. A pair that
   /// nobody marked is known with about the third power of this.

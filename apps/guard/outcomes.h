@@ -37,7 +37,7 @@ enum class Outcome : uint8_t {
   kRecovered,             ///< A culprit stayed below its bandwidth for the recover time.
   kTimedOut,              ///< A culprit was released after the timeout time.
   kExpired,               ///< An idle record was erased.
-  kSourceKnown,           ///< A source became known by completing a handshake.
+  kSourceKnown,           ///< A source became known, by a handshake or in calm traffic.
   kSuspectUntracked,      ///< No record left for a suspect; its packet goes on.
   kDestinationUntracked,  ///< No record left for a destination; its packet is forwarded.
   kCount,

@@ -15,6 +15,7 @@
 #include <bit>
 #include <cstdint>
 #include <optional>
+#include <utility>
 
 #include "apps/counting.h"
 #include "apps/guard/packet_facts.h"
@@ -87,11 +88,10 @@ microcode::Subroutine<Handshakes::Completion, M> complete_handshake(M& m, GuardS
   co_return state.handshakes().completion_of(place, taken, at);
 }
 
-/// Tells whether the source is known for the destination, or becomes known by this packet.
-struct SourceStanding {
-  bool known = false;
-  Handshakes::Completion handshake = {};
-};
+/// Returns the standing of a pair before its packet.
+[[nodiscard]] inline SourceStanding standing_of(const KnownSources::Place& place, bool known) {
+  return {.known = known, .candidate_at = KnownSources::candidate_at(place)};
+}
 
 /// Marks a pair in the fresh generation.
 template <microcode::Machine M>
@@ -107,10 +107,11 @@ microcode::Subroutine<SourceStanding, M> look_up_source(M& m, GuardState& state,
   using microcode::XtxnKind;
   m.instruction(kLookUpSource);
   const KnownSources::Place place = state.known().place_of(facts.source, facts.destination);
-  const bool known = co_await m.issue(Xtxn{XtxnKind::kRead, place.word, sizeof(KnownSources::Word)},
-                                      [place] { return KnownSources::is_known(place); });
-  if (known) mark_fresh(m, place);
-  if (known || facts.kind != PacketKind::kTcp) co_return SourceStanding{.known = known};
+  SourceStanding standing =
+      co_await m.issue(Xtxn{XtxnKind::kRead, place.word, sizeof(KnownSources::Word)},
+                       [place] { return standing_of(place, KnownSources::is_known(place)); });
+  if (standing.known) mark_fresh(m, place);
+  if (standing.known || facts.kind != PacketKind::kTcp) co_return standing;
   Handshakes::Completion handshake;
   if constexpr (M::kSuspends) {
     handshake = co_await complete_handshake(m, state, facts, at);
@@ -122,7 +123,9 @@ microcode::Subroutine<SourceStanding, M> look_up_source(M& m, GuardState& state,
            [place] { KnownSources::mark_settled(place); });
     apps::count(m, state, Outcome::kSourceKnown);
   }
-  co_return SourceStanding{.known = handshake.done, .handshake = handshake};
+  standing.known = handshake.done;
+  standing.handshake = handshake;
+  co_return standing;
 }
 
 /// Return the request of a look-up in the record of a packet's destination, and in the record of the
@@ -190,6 +193,7 @@ microcode::Subroutine<SuspectVerdict, M> track_suspect(M& m, GuardState& state,
 template <microcode::Machine M>
 microcode::Subroutine<Outcome, M> ask_suspects(M& m, GuardState& state, const PacketFacts& facts,
                                                bool known, bool violated, Instant at) {
+  bool untracked = false;
   for (const Level level : kSuspectLevels) {
     if (level == Level::kNetwork && known) break;
     m.instruction(kTrackSuspect);
@@ -199,7 +203,9 @@ microcode::Subroutine<Outcome, M> ask_suspects(M& m, GuardState& state, const Pa
     } else {
       verdict = state.track(level, facts, violated, at);
     }
-    if (!verdict.tracked) apps::count(m, state, Outcome::kSuspectUntracked);
+    if (!verdict.tracked && !std::exchange(untracked, true)) {
+      apps::count(m, state, Outcome::kSuspectUntracked);
+    }
     if (verdict.treatment != Treatment::kPass) {
       co_return outcome_of(verdict.treatment, level, state.config().dry_run);
     }
@@ -211,20 +217,28 @@ microcode::Subroutine<Outcome, M> ask_suspects(M& m, GuardState& state, const Pa
   co_return Outcome::kForwarded;
 }
 
-/// Records the handshake that a forwarded SYN opens, or marks the source of a packet in calm traffic.
-/// @param calm See DestinationVerdict.
+/// Records the handshake that a forwarded SYN opens, or what another packet tells about its source.
 template <microcode::Machine M>
-void learn(M& m, GuardState& state, const PacketFacts& facts, bool known, bool calm, Instant at) {
+void learn(M& m, GuardState& state, const PacketFacts& facts, const DestinationVerdict& destination,
+           Instant at) {
   using microcode::Xtxn;
   using microcode::XtxnKind;
   if (facts.kind == PacketKind::kTcpSyn) {
     const Handshakes::Place handshake = state.handshakes().place_of(facts);
     m.post(Xtxn{XtxnKind::kWrite, handshake.word, sizeof(uint64_t)},
-           [handshake, known, at] { Handshakes::open(handshake, !known, at); });
-  } else if (!known && calm) {
-    const KnownSources::Place place = state.known().place_of(facts.source, facts.destination);
-    mark_fresh(m, place);
+           [handshake, known = destination.known, at] { Handshakes::open(handshake, !known, at); });
+    return;
   }
+  if (destination.learning == Learning::kNothing) return;
+  const KnownSources::Place place = state.known().place_of(facts.source, facts.destination);
+  const bool settles = destination.learning == Learning::kSettle;
+  m.post(Xtxn{settles ? XtxnKind::kFetchAndOr : XtxnKind::kWrite, place.word,
+              sizeof(KnownSources::Word)},
+         [place, settles, settle_time = state.config().settle_time, at] {
+           if (settles) return KnownSources::mark_settled(place);
+           KnownSources::nominate(place, settle_time, at);
+         });
+  if (settles) apps::count(m, state, Outcome::kSourceKnown);
 }
 
 /// Ends a packet that needs no judgement. @return whether it has.
@@ -248,9 +262,9 @@ void count_verdict(M& m, GuardState& state, const DestinationVerdict& destinatio
 }
 
 /// Tells whether a packet takes back a SYN: see explain_syn().
-[[nodiscard]] inline bool explains_syn(const PacketFacts& facts, bool known,
+[[nodiscard]] inline bool explains_syn(const PacketFacts& facts,
                                        const DestinationVerdict& destination) {
-  return facts.kind == PacketKind::kTcp && known && destination.syn_violated;
+  return facts.kind == PacketKind::kTcp && destination.known && destination.syn_violated;
 }
 
 /// Tells whether the packet goes on to the records of its source and network.
@@ -262,14 +276,14 @@ void count_verdict(M& m, GuardState& state, const DestinationVerdict& destinatio
 /// Forwards or drops the packet, and counts it.
 /// @param outcome Of ask_suspects(), or kForwarded if they were not asked.
 template <microcode::Machine M>
-void end_packet(M& m, GuardState& state, const PacketFacts& facts, bool known,
+void end_packet(M& m, GuardState& state, const PacketFacts& facts,
                 const DestinationVerdict& destination, Outcome outcome, Instant at) {
   if (destination.treatment != Treatment::kPass) {
     outcome = outcome_of(destination.treatment, Level::kDestination, state.config().dry_run);
   }
   if (is_drop(outcome)) return apps::refuse(m, state, outcome);
   if (outcome == Outcome::kForwarded && destination.spared) outcome = Outcome::kKnown;
-  learn(m, state, facts, known, destination.calm, at);
+  learn(m, state, facts, destination, at);
   apps::count(m, state, outcome, m.packet_size());
   m.forward();
 }
@@ -278,17 +292,19 @@ void end_packet(M& m, GuardState& state, const PacketFacts& facts, bool known,
 /// erase the record in between; the second service then makes it again.
 template <microcode::Machine M>
 microcode::Subroutine<DestinationVerdict, M> meter_destination(M& m, GuardState& state,
-                                                               const PacketFacts& facts, bool known,
-                                                               Instant at) {
+                                                               const PacketFacts& facts,
+                                                               SourceStanding source, Instant at) {
   using microcode::XtxnKind;
   m.instruction(kMeterDestination);
   const FoundFlow found =
       co_await m.issue(state.destination_request(XtxnKind::kHashInsert, facts),
                        [&state, &facts, at] { return state.find_destination(facts, at); });
-  if (found.policer == nullptr) co_return DestinationVerdict{.tracked = false};
+  if (found.policer == nullptr) {
+    co_return DestinationVerdict{.tracked = false, .known = source.known};
+  }
   co_return co_await m.issue(
       microcode::Xtxn{XtxnKind::kPolice, found.policer, memory::kPolicerBytes},
-      [&state, &facts, known, at] { return state.meter(facts, known, at); });
+      [&state, &facts, &source, at] { return state.meter(facts, source, at); });
 }
 
 /// Runs the thread for one packet.
@@ -299,17 +315,16 @@ microcode::Thread guard_packet(M& m, GuardState& state) {
   if (end_unjudged(m, state, facts, fit)) co_return;
   const Instant at = m.arrived_at();
   const SourceStanding source = co_await look_up_source(m, state, facts, at);
-  const DestinationVerdict destination =
-      co_await meter_destination(m, state, facts, source.known, at);
+  const DestinationVerdict destination = co_await meter_destination(m, state, facts, source, at);
   count_verdict(m, state, destination);
-  if (explains_syn(facts, source.known, destination)) {
+  if (explains_syn(facts, destination)) {
     co_await explain_syn(m, state, facts, source, at);
   }
   Outcome outcome = Outcome::kForwarded;
   if (asks_suspects(destination)) {
-    outcome = co_await ask_suspects(m, state, facts, source.known, destination.violated, at);
+    outcome = co_await ask_suspects(m, state, facts, destination.known, destination.violated, at);
   }
-  end_packet(m, state, facts, source.known, destination, outcome, at);
+  end_packet(m, state, facts, destination, outcome, at);
 }
 
 /// Runs the steps of guard_packet() in one go, on a machine that suspends no thread. Its rare
@@ -328,20 +343,21 @@ void guard_in_place(M& m, GuardState& state) {
   const PacketFacts& facts = note->facts;
   if (end_unjudged(m, state, facts, note->fit)) return;
   const Instant at = m.arrived_at();
-  SourceStanding source{.known = KnownSources::look(note->place)};
+  SourceStanding source = standing_of(note->place, KnownSources::look(note->place));
   if (!source.known && facts.kind == PacketKind::kTcp) [[unlikely]] {
     source = look_up_source(m, state, facts, at).await_resume();
   }
-  const DestinationVerdict destination = state.meter(facts, source.known, at);
+  const DestinationVerdict destination = state.meter(facts, source, at);
   count_verdict(m, state, destination);
-  if (explains_syn(facts, source.known, destination)) [[unlikely]] {
+  if (explains_syn(facts, destination)) [[unlikely]] {
     explain_syn(m, state, facts, source, at).await_resume();
   }
   Outcome outcome = Outcome::kForwarded;
   if (asks_suspects(destination)) [[unlikely]] {
-    outcome = ask_suspects(m, state, facts, source.known, destination.violated, at).await_resume();
+    outcome =
+        ask_suspects(m, state, facts, destination.known, destination.violated, at).await_resume();
   }
-  end_packet(m, state, facts, source.known, destination, outcome, at);
+  end_packet(m, state, facts, destination, outcome, at);
 }
 
 /// Counts the changes that a timer thread made.

@@ -176,6 +176,10 @@ bool GuardState::is_violated(const DestinationRecord::Kind& kind, Instant now) c
   return kind.was_red && now - kind.red_at <= config_.detect_time;
 }
 
+bool GuardState::was_violated_lately(const DestinationRecord::Kind& kind, Instant now) const {
+  return kind.was_red && now - kind.red_at <= std::max(config_.known_time, config_.detect_time);
+}
+
 bool GuardState::is_calm(const Flow& flow, PacketKind kind) const {
   if (kind == PacketKind::kTcpSyn) return false;  // Proves nothing: see Handshakes.
   const uint32_t burst = burst_packets(config_.pps(Level::kDestination, kind));
@@ -189,6 +193,8 @@ DestinationRecord* GuardState::admit(const Address& destination, Instant now) {
     Flow& flow = created.record->kinds[kind].flow;
     flow.policer = policers_[static_cast<size_t>(Level::kDestination)][kind];
     flow.tracker.begin(now);
+    // A record with a later violation would not have been erased: was_violated_lately().
+    created.record->kinds[kind].quiet_since = now - config_.known_time;
   }
   return created.record;
 }
@@ -221,11 +227,26 @@ FoundFlow GuardState::find_suspect(Level level, const PacketFacts& facts, bool m
   return {.policer = &flow->policer};
 }
 
-DestinationVerdict GuardState::meter(const PacketFacts& facts, bool known, Instant now) {
+Learning GuardState::learn(const DestinationRecord::Kind& kind, const SourceStanding& source,
+                           bool violated, Instant now) const {
+  const bool is_calm_now = kind.calm_at == now;
+  // A candidate from before the last violation may be of that flood.
+  const Instant quiet_since = !violated && kind.was_red ? kind.red_at : kind.quiet_since;
+  if (!source.candidate_at || *source.candidate_at < quiet_since) {
+    return is_calm_now ? Learning::kNominate : Learning::kNothing;
+  }
+  // While the traffic is violated or loud, only candidates from well before that become known.
+  const bool stayed_calm = *source.candidate_at + config_.settle_time <= kind.calm_at;
+  return stayed_calm ? Learning::kSettle : Learning::kNothing;
+}
+
+DestinationVerdict GuardState::meter(const PacketFacts& facts, const SourceStanding& source,
+                                     Instant now) {
   DestinationVerdict verdict;
   DestinationRecord* const admitted = admit(facts.destination, now);
   if (admitted == nullptr) {
     verdict.tracked = false;
+    verdict.known = source.known;
     return verdict;
   }
   DestinationRecord& record = *admitted;
@@ -234,16 +255,23 @@ DestinationVerdict GuardState::meter(const PacketFacts& facts, bool known, Insta
   const Colour colour = own.flow.policer.meter(now, kPacketTokens);
   if (colour == Colour::kRed) {
     verdict.violation_began = !is_violated(own, now);
+    if (verdict.violation_began && own.was_red) own.quiet_since = own.red_at;
     own.was_red = true;
     own.red_at = now;
   }
   verdict.violated = is_violated(own, now);
   verdict.has_culprits = own.culprits > 0;
   verdict.syn_violated = is_violated(syn, now);
-  verdict.spared = known && own.flow.tracker.is_culprit();
-  if (known) return verdict;
-  verdict.calm = is_calm(own.flow, facts.kind) && !verdict.violated &&
-                 (facts.kind != PacketKind::kTcp || !verdict.syn_violated);
+  const bool is_calm_now = is_calm(own.flow, facts.kind) && !verdict.violated &&
+                           (facts.kind != PacketKind::kTcp || !verdict.syn_violated);
+  if (is_calm_now) own.calm_at = now;
+  // A SYN proves nothing: see Handshakes.
+  if (!source.known && facts.kind != PacketKind::kTcpSyn) {
+    verdict.learning = learn(own, source, verdict.violated, now);
+  }
+  verdict.known = source.known || verdict.learning == Learning::kSettle;
+  verdict.spared = verdict.known && own.flow.tracker.is_culprit();
+  if (verdict.known) return verdict;
   // Packets that go on to the suspects' records count after them: count_unexplained().
   if (!verdict.violated || own.flow.tracker.is_culprit()) own.flow.tracker.count();
   verdict.treatment = treat(config_.action(Level::kDestination), colour, own.flow);
@@ -327,7 +355,8 @@ Change GuardState::judge(Flow& flow, Culprit subject, ScanEvents& events, Instan
 }
 
 bool GuardState::is_suspected(const DestinationRecord::Kind& kind, Instant now) const {
-  return kind.flow.tracker.phase() != Phase::kNormal || is_violated(kind, now) || kind.culprits > 0;
+  return kind.flow.tracker.phase() != Phase::kNormal || was_violated_lately(kind, now) ||
+         kind.culprits > 0;
 }
 
 bool GuardState::is_suspected(const DestinationRecord& record, Instant now) const {

@@ -14,6 +14,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <type_traits>
 
@@ -62,6 +63,8 @@ struct DestinationRecord {
   struct Kind {
     Flow flow;
     Instant red_at;         ///< When the policer was last red. Valid if `was_red`.
+    Instant calm_at;        ///< When the traffic was last calm.
+    Instant quiet_since;    ///< No violation from here to the present one, or to now.
     uint32_t culprits = 0;  ///< Sources and networks that are culprits at this destination.
     bool was_red = false;
   };
@@ -76,6 +79,20 @@ enum class Treatment : uint8_t {
   kDrop,
 };
 
+/// The standing of a packet's source at its destination, before the packet.
+struct SourceStanding {
+  bool known = false;                   ///< Or the packet makes it known.
+  std::optional<Instant> candidate_at;  ///< Its first packet, if it is a candidate.
+  Handshakes::Completion handshake = {};
+};
+
+/// What a packet tells about its source if it is forwarded.
+enum class Learning : uint8_t {
+  kNothing,
+  kNominate,  ///< The source becomes a candidate.
+  kSettle,  ///< The candidate is known from now on: the traffic stayed calm after its first packet.
+};
+
 struct DestinationVerdict {
   Treatment treatment = Treatment::kPass;
   bool tracked = true;  ///< False: no record was left.
@@ -84,8 +101,8 @@ struct DestinationVerdict {
   bool has_culprits = false;  ///< Some source or network is a culprit.
   bool violation_began = false;
   bool syn_violated = false;  ///< The same destination's SYNs violate their bandwidth.
-  /// The traffic is so far below its bandwidth that the packet speaks for its source.
-  bool calm = false;
+  bool known = false;         ///< The source is known.
+  Learning learning = Learning::kNothing;
 };
 
 struct SuspectVerdict {
@@ -178,8 +195,8 @@ class GuardState {
   /// Finds the record of the packet's source or network. @param may_create Make it if there is none.
   FoundFlow find_suspect(Level level, const PacketFacts& facts, bool may_create, Instant now);
   /// Meters a packet at its destination, creates the record if needed, and tells the treatment.
-  /// @param known The source is known: a culprit destination does not drop its packets.
-  DestinationVerdict meter(const PacketFacts& facts, bool known, Instant now);
+  /// A culprit destination does not drop the packets of a known source.
+  DestinationVerdict meter(const PacketFacts& facts, const SourceStanding& source, Instant now);
   /// Counts a packet that no known source explains. For packets that passed the suspects' records.
   void count_unexplained(const PacketFacts& facts);
   /// Counts a packet in the record of its source or network, and tells the treatment.
@@ -261,7 +278,11 @@ class GuardState {
   [[nodiscard]] static Treatment treat(Action action, memory::Colour colour, Flow& flow);
   [[nodiscard]] Terms terms(Level level, PacketKind kind) const;
   [[nodiscard]] bool is_violated(const DestinationRecord::Kind& kind, Instant now) const;
+  /// Tells whether a violation could make candidates doubtful. Such a record is not erased.
+  [[nodiscard]] bool was_violated_lately(const DestinationRecord::Kind& kind, Instant now) const;
   [[nodiscard]] bool is_calm(const Flow& flow, PacketKind kind) const;
+  [[nodiscard]] Learning learn(const DestinationRecord::Kind& kind, const SourceStanding& source,
+                               bool violated, Instant now) const;
   Change judge(Flow& flow, Culprit subject, ScanEvents& events, Instant now);
   void judge_kind(const Address& destination, PacketKind kind, Flow& flow, ScanEvents& events,
                   Instant now);

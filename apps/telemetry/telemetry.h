@@ -73,8 +73,8 @@ inline constexpr uint32_t kHeavyHittersLimit = 1000;
 inline constexpr uint32_t kMessageBytesLimit = 8952;
 
 struct TelemetryConfig {
-  uint32_t flows_max = 65'536;  ///< Records; 1 to kFlowsLimit.
-  uint64_t hash_seed = 0;       ///< Live: random. Modelled: any constant.
+  uint32_t flows_max = 262'144;  ///< Records; 1 to kFlowsLimit.
+  uint64_t hash_seed = 0;        ///< Live: random. Modelled: any constant.
   /// A flow without a packet for this long ends; it is found in (t, 2 t]. Default: Juniper's
   /// flow-inactive-timeout of an IPFIX template.
   Duration inactive_timeout = seconds(60);

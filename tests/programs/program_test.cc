@@ -69,10 +69,11 @@ TEST_F(ProgramRunTest, FilterForwardsPlainIpv4) {
     EXPECT_EQ(testing::read_capture(path("out.pcap")), (std::vector<TestPacket>{in[0], in[3]}));
     EXPECT_EQ(end->report.output.forwarded, 2U);
     EXPECT_EQ(end->report.dropped, 3U);
-    ASSERT_EQ(end->report.outcomes.size(), 3U);
-    EXPECT_EQ(end->report.outcomes[0].counter, (memory::PacketByteCounter{1, 60}));
-    EXPECT_EQ(end->report.outcomes[1].counter, (memory::PacketByteCounter{1, 64}));
-    EXPECT_EQ(end->report.outcomes[2].counter, (memory::PacketByteCounter{1, 0}));
+    ASSERT_EQ(end->report.outcomes.size(), 4U);
+    EXPECT_EQ(end->report.outcomes[0].counter.packets, end->report.output.forwarded);
+    EXPECT_EQ(end->report.outcomes[1].counter, (memory::PacketByteCounter{1, 60}));
+    EXPECT_EQ(end->report.outcomes[2].counter, (memory::PacketByteCounter{1, 64}));
+    EXPECT_EQ(end->report.outcomes[3].counter, (memory::PacketByteCounter{1, 0}));
   }
 }
 

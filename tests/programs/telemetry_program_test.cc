@@ -12,6 +12,7 @@
 #include <map>
 #include <set>
 
+#include "programs/traffic_capture.h"
 #include "tests/programs/captures.h"
 #include "tests/support/scratch_directory.h"
 #include "tests/support/seed.h"
@@ -81,6 +82,24 @@ std::vector<TestPacket> generated(uint64_t seed, uint64_t packets) {
                     {packet->frame.begin(), packet->frame.end()}});
   }
   return list;
+}
+
+TEST_F(TelemetryProgramTest, TheDefaultStoreHoldsAHundredThousandFlows) {
+  traffic::Config config;
+  config.packets = 250'000;
+  config.background.flows = 100'000;
+  config.background.zipf = 0.2;  // So that few packets reach nearly all flows.
+  auto generator = traffic::Generator::create(config);
+  ASSERT_TRUE(generator);
+  ASSERT_TRUE(write_traffic(*generator, path("in.pcap")));
+  ASSERT_GT(generator->summary().flows_begun, 80'000U);
+  const RunEnd end = run("live", false);
+  expect_whole(end);
+  for (const OutcomeCount& outcome : end.report.outcomes) {
+    EXPECT_EQ(outcome.counter.packets, outcome.name == "accounted" ? config.packets : 0)
+        << outcome.name;
+  }
+  EXPECT_GE(end.report.details["records"], 80'000);
 }
 
 TEST_F(TelemetryProgramTest, BothMachinesWriteTheSamePacketsAndRecords) {

@@ -57,6 +57,8 @@ TEST(GuardConfig, NamesTheFirstValueOutOfRange) {
   EXPECT_THAT(refusal([](GuardConfig& c) { c.known_bits_log2 = 15; }), StartsWith("known bits"));
   EXPECT_THAT(refusal([](GuardConfig& c) { c.known_time = Duration(); }),
               StartsWith("known time=0"));
+  EXPECT_THAT(refusal([](GuardConfig& c) { c.settle_time = Duration(); }),
+              StartsWith("settle time=0"));
   EXPECT_THAT(refusal([](GuardConfig& c) { c.allowed.resize(65); }),
               StartsWith("allowed prefixes=65"));
   EXPECT_THAT(refusal([](GuardConfig& c) { c.allowed = {{.bits = 129}}; }),

@@ -60,6 +60,31 @@ TEST(KnownSources, SettledMarksCountAtOnce) {
   EXPECT_EQ(known.fill(), std::popcount(place.bits) / 65'536.0);
 }
 
+TEST(KnownSources, AWordHasOneCandidate) {
+  std::vector<KnownSources::Word> words(1);
+  KnownSources known(words, 1);
+  const auto first = known.place_of(address(1), address(2));
+  const auto second = known.place_of(address(3), address(2));
+  const Duration settle_time = milliseconds(250);
+  const Instant start = Instant() + seconds(100);
+  EXPECT_EQ(KnownSources::candidate_at(first), std::nullopt);
+  KnownSources::nominate(first, settle_time, start);
+  EXPECT_EQ(KnownSources::candidate_at(first), start);
+  KnownSources::nominate(second, settle_time,
+                         start + milliseconds(249));  // The first one is young.
+  EXPECT_EQ(KnownSources::candidate_at(first), start);
+  EXPECT_EQ(KnownSources::candidate_at(second), std::nullopt);
+  KnownSources::nominate(second, settle_time, start + milliseconds(250));
+  EXPECT_EQ(KnownSources::candidate_at(first), std::nullopt);
+  EXPECT_EQ(KnownSources::candidate_at(second), start + milliseconds(250));
+  known.rotate(0, 1);  // Leaves the candidate.
+  EXPECT_EQ(KnownSources::candidate_at(second), start + milliseconds(250));
+  EXPECT_FALSE(KnownSources::look(second));
+  KnownSources::mark_settled(second);
+  EXPECT_TRUE(KnownSources::look(second));
+  EXPECT_EQ(KnownSources::candidate_at(second), std::nullopt);
+}
+
 TEST(KnownSources, RandomMarksMatchASet) {
   const uint64_t seed = testing::seed_from_env();
   SCOPED_TRACE(testing::replay_hint(seed));

@@ -196,6 +196,29 @@ TEST(GuardProgram, SixConnectionsOfEachClientDoNotMakeAFlood) {
   EXPECT_GE(bed.count(Outcome::kViolation), 1U);
 }
 
+TEST(GuardProgram, CalmTrafficMakesItsSourcesKnown) {
+  Bed bed(tight());
+  // Destinations have 40 packets/s of a kind and a burst of 10; 9 tokens are calm.
+  const auto early = udp_frame("203.0.113.1:53", kServer);
+  const auto late = udp_frame("203.0.113.2:53", kServer);
+  EXPECT_TRUE(bed.send(at(milliseconds(500)), early));
+  EXPECT_TRUE(bed.send(at(milliseconds(900)), late));
+  EXPECT_EQ(bed.count(Outcome::kSourceKnown), 0U);
+  // From 1 s on, 100 sources of as many networks send 100 packets/s.
+  uint64_t i = 0;
+  for (Instant now = at(seconds(1)); now < at(seconds(8)); now = now + milliseconds(10)) {
+    const std::string source = "10." + std::to_string(i++ % 100) + ".0.1:53";
+    bed.send(now, udp_frame(source.c_str(), kServer));
+  }
+  ASSERT_EQ(bed.state().report().culprits().size(), 1U);
+  EXPECT_EQ(bed.state().report().culprits()[0].level, Level::kDestination);
+  EXPECT_TRUE(bed.send(at(seconds(8)), early));  // Sent 500 ms before the traffic was loud.
+  EXPECT_EQ(bed.count(Outcome::kSourceKnown), 1U);
+  EXPECT_EQ(bed.count(Outcome::kKnown), 1U);
+  EXPECT_FALSE(bed.send(at(seconds(8)), late));  // Sent 100 ms before.
+  EXPECT_FALSE(bed.send(at(seconds(8)), udp_frame("10.0.0.1:53", kServer)));
+}
+
 TEST(GuardProgram, PolicesACulprit) {
   GuardConfig config = tight();
   config.levels[0].action = Action::kPolice;
