@@ -22,7 +22,7 @@ complain() {
 # has TOOL: tells whether a tool is installed, and says what is skipped without it.
 has() {
   command -v "$1" >/dev/null && return
-  echo "skipped: $1 is not installed"
+  echo "skipped: $1 is not installed; tools/install-deps.sh --with-ops installs it"
   return 1
 }
 
