@@ -5,8 +5,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <optional>
+#include <string_view>
 
 #include "auth/secret.h"
 #include "cli/settings.h"
@@ -20,6 +24,35 @@ namespace {
 
 constexpr std::array<const char*, 4> kControlFlags{"--api", "--name", "--http",
                                                    "--http-token-file"};
+
+/// The name of the systemd credential (LoadCredential=) that may hold the token.
+constexpr const char* kTokenCredential = "tributary-http-token";
+/// The credential's text if the operator has made no token (SetCredential= in tributary@.service).
+constexpr std::string_view kNoToken = "none";
+
+/// Returns the folder of this service's credentials; empty outside a service.
+std::string credentials_folder() {
+  const char* const folder = std::getenv("CREDENTIALS_DIRECTORY");
+  return folder == nullptr ? "" : folder;
+}
+
+/// Returns whether systemd provides the file. An ACL lets the service's user read it, and the ACL's
+/// mask shows as the group's bits.
+bool is_credential(const std::string& path) {
+  const std::string folder = credentials_folder();
+  return !folder.empty() && std::filesystem::path(path).parent_path() == folder;
+}
+
+/// Returns the path of the token that systemd provides; empty for none.
+std::string token_credential() {
+  if (credentials_folder().empty()) return {};
+  std::string path = fmt::format("{}/{}", credentials_folder(), kTokenCredential);
+  std::ifstream file(path, std::ios::binary);
+  std::string text(kNoToken.size() + 1, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<size_t>(file.gcount()));
+  return text.empty() || text == kNoToken ? std::string() : path;
+}
 
 nlohmann::json settings_of(const server::ApplianceConfig& config) {
   return {{"cores", config.cores},
@@ -58,7 +91,8 @@ void add_control_flags(CLI::App& command, ControlFlags& flags) {
       ->type_name("[ADDRESS:]PORT");
   command
       .add_option("--http-token-file", flags.http_token_file,
-                  "File with the token that every request to --http must carry; mode 600")
+                  "File with the token that every request to --http must carry; mode 600. Default: "
+                  "the systemd credential tributary-http-token, if there is one")
       ->type_name("FILE");
 }
 
@@ -79,8 +113,11 @@ Result<void> ServedControl::start_http(const ControlFlags& flags) {
   const auto at = control::parse_http_address(flags.http);
   if (!at) return tl::unexpected(at.error());
   std::optional<auth::Key256> token_key;
-  if (!flags.http_token_file.empty()) {
-    const auto key = auth::read_secret("--http-token-file", flags.http_token_file);
+  const std::string token_file =
+      flags.http_token_file.empty() ? token_credential() : flags.http_token_file;
+  if (!token_file.empty()) {
+    const auto key = auth::read_secret("--http-token-file", token_file,
+                                       /*group_may_read=*/is_credential(token_file));
     if (!key) return tl::unexpected(key.error());
     token_key = *key;
   } else if (!io::is_loopback(*at)) {

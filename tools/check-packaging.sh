@@ -22,7 +22,7 @@ complain() {
 # has TOOL: tells whether a tool is installed, and says what is skipped without it.
 has() {
   command -v "$1" >/dev/null && return
-  echo "skipped: $1 is not installed; tools/install-deps.sh --with-ops installs it"
+  echo "skipped: $1 is not installed"
   return 1
 }
 
@@ -75,6 +75,15 @@ check_unit() {
   complaints=$(systemd-analyze verify --man=no "$work/tributary@example.service" 2>&1) || true
   complaints=$(grep -F 'tributary@' <<<"$complaints" || true)
   [[ -z $complaints ]] || complain "debian/tributary@.service: $complaints"
+  check_exposure
+}
+
+# The unit's score in systemd's own list of protections; 0 is none exposed, 10 all. Threshold in tenths.
+check_exposure() {
+  local threshold=16 report
+  report=$(systemd-analyze security --offline=yes --no-pager --threshold=$threshold \
+    "$work/tributary@.service" 2>&1) ||
+    complain "debian/tributary@.service: exposure above $threshold tenths: $(tail -n 1 <<<"$report")"
 }
 
 check_source() {
