@@ -5,8 +5,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <optional>
+#include <string_view>
 
 #include "cli/settings.h"
 #include "cli/version.h"
@@ -19,6 +23,35 @@ namespace {
 
 constexpr std::array<const char*, 4> kControlFlags{"--api", "--name", "--http",
                                                    "--http-token-file"};
+
+/// The name of the systemd credential (LoadCredential=) that may hold the token.
+constexpr const char* kTokenCredential = "tributary-http-token";
+/// The credential's text if the operator has made no token (SetCredential= in tributary@.service).
+constexpr std::string_view kNoToken = "none";
+
+/// Returns the folder of this service's credentials; empty outside a service.
+std::string credentials_folder() {
+  const char* const folder = std::getenv("CREDENTIALS_DIRECTORY");
+  return folder == nullptr ? "" : folder;
+}
+
+/// Returns whether systemd provides the file. An ACL lets the service's user read it, and the ACL's
+/// mask shows as the group's bits.
+bool is_credential(const std::string& path) {
+  const std::string folder = credentials_folder();
+  return !folder.empty() && std::filesystem::path(path).parent_path() == folder;
+}
+
+/// Returns the path of the token that systemd provides; empty for none.
+std::string token_credential() {
+  if (credentials_folder().empty()) return {};
+  std::string path = fmt::format("{}/{}", credentials_folder(), kTokenCredential);
+  std::ifstream file(path, std::ios::binary);
+  std::string text(kNoToken.size() + 1, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<size_t>(file.gcount()));
+  return text.empty() || text == kNoToken ? std::string() : path;
+}
 
 nlohmann::json settings_of(const server::ApplianceConfig& config) {
   return {{"cores", config.cores},
@@ -55,10 +88,10 @@ void add_control_flags(CLI::App& command, ControlFlags& flags) {
                   "ADDRESS:PORT, which needs --http-token-file, as do commands (trio-ml)")
       ->type_name("[ADDRESS:]PORT");
   command
-      .add_option(
-          "--http-token-file", flags.http_token_file,
-          "File with tokens, of which every request to --http must carry one; mode 600. A line "
-          "is TOKEN [read|write] [LAST_DAY]")
+      .add_option("--http-token-file", flags.http_token_file,
+                  "File with tokens, of which every request to --http must carry one; mode 600. A "
+                  "line is TOKEN [read|write] [LAST_DAY]. Default: the systemd credential "
+                  "tributary-http-token, if there is one")
       ->type_name("FILE");
 }
 
@@ -79,9 +112,12 @@ Result<void> ServedControl::start_http(const ControlFlags& flags) {
   const auto at = control::parse_http_address(flags.http);
   if (!at) return tl::unexpected(at.error());
   control::TokenGate::TokenSource tokens;
-  if (!flags.http_token_file.empty()) {
-    auto file = control::TokenFile::open("--http-token-file", flags.http_token_file,
-                                         [this](const auto& error) { note_tokens(error); });
+  const std::string path =
+      flags.http_token_file.empty() ? token_credential() : flags.http_token_file;
+  if (!path.empty()) {
+    auto file = control::TokenFile::open(
+        "--http-token-file", path, [this](const auto& error) { note_tokens(error); },
+        /*group_may_read=*/is_credential(path));
     if (!file) return tl::unexpected(file.error());
     token_file_ = *std::move(file);
     tokens = [this] { return token_file_->tokens(); };

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "base/toml_file.h"
@@ -23,6 +24,32 @@ Error placed(const Refusal& refusal, std::span<const Setting> settings, const st
   });
   return {place_prefix(last == settings.rend() ? place : last->where) + refusal.text};
 }
+
+/// A key that has an effect only with some values of another key.
+struct DependentKey {
+  const char* name;
+  bool (*is_set)(const Scenario& scenario);
+  bool (*has_effect)(const Scenario& scenario);
+  const char* needed;
+};
+
+constexpr std::array<DependentKey, 2> kDependentKeys{{
+    {.name = "straggler.probability",
+     .is_set = [](const Scenario& s) { return s.straggler.probability > 0; },
+     .has_effect =
+         [](const Scenario& s) {
+           const PatternSet& pattern = s.straggler.pattern;
+           return pattern.contains(Straggling::kSlowWorker) ||
+                  pattern.contains(Straggling::kSlowWorkerEach) ||
+                  pattern.contains(Straggling::kSlowWorkerFixed);
+         },
+     .needed = "0, or any with straggler.pattern=slow-worker, slow-worker-each or "
+               "slow-worker-fixed"},
+    {.name = "model.bucket_bytes",
+     .is_set = [](const Scenario& s) { return !s.model.bucket_bytes.empty(); },
+     .has_effect = [](const Scenario& s) { return s.model.kind == Model::kCustom; },
+     .needed = "none, or any with model.name=custom"},
+}};
 
 }  // namespace
 
@@ -96,7 +123,24 @@ Result<Scenario> make_scenario(std::span<const Setting> settings, Scenario base,
 Result<Scenario> make_scenario(std::span<const WrittenKey> keys) {
   const Result<std::vector<Setting>> settings = read_settings(keys);
   if (!settings) return tl::unexpected(settings.error());
-  return make_scenario(std::span<const Setting>(*settings));
+  Result<Scenario> scenario = make_scenario(std::span<const Setting>(*settings));
+  if (!scenario) return scenario;
+  if (const auto good = check_effects(*scenario, *settings); !good) {
+    return tl::unexpected(good.error());
+  }
+  return scenario;
+}
+
+Result<void> check_effects(const Scenario& scenario, std::span<const Setting> settings) {
+  for (const DependentKey& key : kDependentKeys) {
+    const bool written = std::ranges::any_of(
+        settings, [&key](const Setting& setting) { return setting.name == key.name; });
+    if (!written || !key.is_set(scenario) || key.has_effect(scenario)) continue;
+    const std::string text = fmt::format("{}={} has no effect; allowed: {}", key.name,
+                                         find_scenario_key(key.name)->show(scenario), key.needed);
+    return tl::unexpected(placed({.key = key.name, .text = text}, settings, ""));
+  }
+  return {};
 }
 
 std::string scenario_text(const Scenario& scenario) {

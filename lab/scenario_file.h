@@ -72,8 +72,15 @@ struct Setting {
 /// begins with the place of the setting that gave the key, or else with `place`.
 [[nodiscard]] Result<Scenario> make_scenario(std::span<const Setting> settings, Scenario base = {},
                                              const std::string& place = "");
-/// Reads the keys and sets them over the defaults.
+/// Reads the keys of a single run and sets them over the defaults. Also refuses what
+/// check_effects() refuses.
 [[nodiscard]] Result<Scenario> make_scenario(std::span<const WrittenKey> keys);
+
+/// Refuses the first of the settings that has no effect in the scenario, because the key that would
+/// read it has another value: a probability without slow workers, buckets of a model that has its
+/// own. A sweep does not call this, because a value may matter at some of its points only.
+[[nodiscard]] Result<void> check_effects(const Scenario& scenario,
+                                         std::span<const Setting> settings);
 
 /// Returns the whole scenario as TOML, one key a line, in the order of the table.
 [[nodiscard]] std::string scenario_text(const Scenario& scenario);

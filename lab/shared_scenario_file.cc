@@ -172,6 +172,7 @@ class Reader {
     for (const Setting& setting : overrides_) {
       if (setting.name != kWorkersKey) setting.set(job.scenario);
     }
+    if (auto good = check_effects(job.scenario, *settings); !good) return good;
     if (row->has("hosts") && row->has("racks")) {
       return failure(written.prefix + "it has hosts and racks; allowed: one of them");
     }

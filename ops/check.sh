@@ -17,7 +17,7 @@ done
 python3 -m json.tool grafana.json /dev/null
 
 if ! command -v promtool >/dev/null; then
-  echo "skipped: promtool is missing: it is part of Debian's package prometheus"
+  echo "skipped: promtool is missing; tools/install-deps.sh --with-ops installs it"
   exit 77
 fi
 promtool check rules alerts.yml

@@ -7,7 +7,7 @@
 #   tools/check-package.sh --from BUILD        packs the folder BUILD, which is complete, in a minute
 #   tools/check-package.sh [...] --keep FOLDER also leaves the packages in FOLDER
 #
-# It needs root, and the packages that `apt-get build-dep .` and `apt-get install lintian` install.
+# It needs root, and the packages that tools/install-deps.sh --with-ops installs.
 set -euo pipefail
 # Programs warn about a language that is not installed.
 export LC_ALL=C.UTF-8
@@ -30,7 +30,7 @@ while [[ $# -gt 0 ]]; do
 done
 [[ $(id -u) -eq 0 ]] || fail "installing packages needs root"
 for tool in dh lintian help2man; do
-  command -v "$tool" >/dev/null || fail "$tool is missing; run: apt-get build-dep . && apt-get install lintian"
+  command -v "$tool" >/dev/null || fail "$tool is missing; run: tools/install-deps.sh --with-ops"
 done
 
 packages=$(sed -n 's/^Package: //p' debian/control)
@@ -39,10 +39,26 @@ for package in $packages; do
 done
 
 work=$(mktemp -d)
-installed=no
+export DEBIAN_FRONTEND=noninteractive
 clean_up() {
-  [[ $installed == no ]] || dpkg --purge $packages >/dev/null 2>&1 || true
+  purge_packages >/dev/null 2>&1 || true
   rm -rf "$work"
+}
+
+list_packages() { dpkg-query -W -f='${db:Status-Status} ${Package}:${Architecture}\n' | sort; }
+
+# Installs the packages as an operator does, with the packages that they depend on.
+install_packages() {
+  list_packages >"$work/packages"
+  apt-get install -qq -y --no-install-recommends "$work"/*.deb
+}
+
+# Purges what install_packages() has added, and nothing else.
+purge_packages() {
+  [[ -e $work/packages ]] || return 0
+  local added
+  added=$(comm -13 "$work/packages" <(list_packages) | sed -n 's/^[a-z-]* \(.*\):[a-z0-9]*$/\1/p')
+  [[ -z $added ]] || apt-get purge -qq -y $added
 }
 trap clean_up EXIT
 
@@ -77,15 +93,13 @@ quietly "Building the packages" build_packages
 quietly "Checking the packages with lintian" check_with_lintian
 
 list_machine >"$work/before"
-installed=yes
-quietly "Installing the packages" dpkg --install "$work"/*.deb
+quietly "Installing the packages" install_packages
 for test in $(sed -n 's/^Tests: //p' debian/tests/control); do
   mkdir "$work/$test"
   AUTOPKGTEST_TMP="$work/$test" quietly "Running debian/tests/$test" "debian/tests/$test"
 done
 list_machine >"$work/during"
-quietly "Purging the packages" dpkg --purge $packages
-installed=no
+quietly "Purging the packages" purge_packages
 list_machine >"$work/after"
 
 ! cmp -s "$work/before" "$work/during" || fail "the installation changed nothing"

@@ -75,6 +75,15 @@ check_unit() {
   complaints=$(systemd-analyze verify --man=no "$work/tributary@example.service" 2>&1) || true
   complaints=$(grep -F 'tributary@' <<<"$complaints" || true)
   [[ -z $complaints ]] || complain "debian/tributary@.service: $complaints"
+  check_exposure
+}
+
+# The unit's score in systemd's own list of protections; 0 is none exposed, 10 all. Threshold in tenths.
+check_exposure() {
+  local threshold=16 report
+  report=$(systemd-analyze security --offline=yes --no-pager --threshold=$threshold \
+    "$work/tributary@.service" 2>&1) ||
+    complain "debian/tributary@.service: exposure above $threshold tenths: $(tail -n 1 <<<"$report")"
 }
 
 check_source() {

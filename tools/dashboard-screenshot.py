@@ -16,6 +16,7 @@ TOP = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(TOP / "tests/system"))
 os.environ.setdefault("TRIBUTARY_PROGRAM", str(TOP / "build/release/tributary"))
 sys.dont_write_bytecode = True
+import browser  # noqa: E402
 import dashboard_bed  # noqa: E402
 
 PAUSED = 2
@@ -30,8 +31,8 @@ def main():
     parser.add_argument("--height", type=int, default=1180)
     parser.add_argument("--dark", action="store_true")
     options = parser.parse_args()
-    if dashboard_bed.browser() is None:
-        sys.exit("tools/dashboard-screenshot.py: there is no Chromium; apt-get install chromium installs it")
+    if browser.program() is None:
+        sys.exit("tools/dashboard-screenshot.py: there is no Chromium; tools/install-deps.sh --with-ops installs it")
     with dashboard_bed.Bed() as bed:
         bed.wait_until("/v1/history", lambda history: len(history["samples"]) > 20)
         for pause_s in (6, 20):

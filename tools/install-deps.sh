@@ -8,6 +8,8 @@
 #   tools/install-deps.sh --with-dpdk   also: DPDK, for --port dpdk:..., about 100 MB
 #   tools/install-deps.sh --with-grpc   also: gRPC, for `serve --protocol switchml`'s sessions
 #   tools/install-deps.sh --with-race   also: the rivals of `tributary bench race`, about 60 MB
+#   tools/install-deps.sh --with-ops    also: promtool, Chromium, shells and lintian, which tests of
+#                                       metrics, dashboard, completions and packages use, about 700 MB
 #   tools/install-deps.sh --with-all    all of these
 #   tools/install-deps.sh --list        print the packages of each group and do nothing
 #
@@ -15,7 +17,7 @@
 # new packages by itself: the next `cmake --build` configures again (cmake/Reconfigure.cmake).
 set -euo pipefail
 
-names=(core dev torch dpdk grpc race)
+names=(core dev torch dpdk grpc race ops)
 declare -A groups=(
   [core]="g++ cmake ninja-build pkgconf libsodium-dev libfmt-dev libexpected-dev libcli11-dev libtomlplusplus-dev
           nlohmann-json3-dev libtbb-dev libpcap-dev
@@ -28,6 +30,8 @@ declare -A groups=(
   [grpc]="libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc pkgconf"
   # The race builds its rivals' workers against these, and makes networks with the last two.
   [race]="libgloo-dev libopenmpi-dev libpmix-dev openmpi-bin pkgconf iproute2 ethtool"
+  # promtool is part of Debian's server, whose service this script does not leave running.
+  [ops]="prometheus chromium chromium-driver zsh fish lintian debhelper dh-python dpkg-dev man-db"
 )
 
 # AES-GMAC for auth=full. Debian has the library for amd64 only; elsewhere auth=full is refused.
@@ -84,4 +88,8 @@ if ! { apt update && apt install -y --no-install-recommends "${missing[@]}"; }; 
   tail -n 20 "$log" >&2
   fail "apt-get failed (see above). The packages come from Debian 12 (bookworm), section main;" \
     "is the network there, and is this Debian 12 or newer?"
+fi
+# A machine whose policy lets packages start services would keep a Prometheus that nobody asked for.
+if [[ " ${missing[*]} " == *" prometheus "* && -d /run/systemd/system ]]; then
+  "${as_root[@]}" systemctl disable --quiet --now prometheus
 fi

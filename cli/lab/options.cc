@@ -106,6 +106,11 @@ Result<lab::Scenario> read_scenario(const std::string& path,
   if (!path.empty()) {
     Result<std::vector<WrittenKey>> read = lab::read_keys(path);
     if (!read) return tl::unexpected(read.error());
+    for (const WrittenKey& key : *read) {
+      if (!key.name.starts_with("sweep.")) continue;
+      return failure(
+          fmt::format("{}: this is a sweep; use: tributary lab sweep {}", key.where, path));
+    }
     keys = std::move(*read);
   }
   keys.insert(keys.end(), settings.begin(), settings.end());

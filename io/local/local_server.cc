@@ -24,6 +24,14 @@ constexpr int kClosingPollMs = 5;
 /// background, the listener waits this long. Assumed.
 constexpr int kAcceptPauseMs = 100;
 
+/// Returns the process at the other end of a Unix socket; 0 if this PID namespace has no id for it.
+uint32_t peer_pid(int socket) {
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return 0;
+  return static_cast<uint32_t>(peer.pid);
+}
+
 constexpr uint64_t bit(uint32_t place) { return uint64_t{1} << place; }
 
 }  // namespace
@@ -215,9 +223,10 @@ void LocalServer::open_connection(FileDescriptor control) {
         .words->reader_sleeps.store(1, std::memory_order_relaxed);
   }
   const int socket = control.get();
-  table_.places[place].emplace(LocalConnection{.client = client_address(++numbers_, place),
-                                               .control = std::move(control),
-                                               .memory = *std::move(memory)});
+  table_.places[place].emplace(
+      LocalConnection{.client = client_address(++numbers_, place, peer_pid(socket)),
+                      .control = std::move(control),
+                      .memory = *std::move(memory)});
   opened_.add(1);
   // Before the welcome: a core that the first packet wakes must find the connection.
   publish_active(active | bit(place));

@@ -121,8 +121,10 @@ Result<Parts> take_apart(std::span<const WrittenKey> keys, std::span<const Writt
 Result<uint64_t> count_points(const Parts& parts, const std::string& place) {
   const std::string prefix = place.empty() ? "" : place + ": ";
   if (parts.dimensions.empty() && parts.repeats == 1) {
-    return failure(prefix +
-                   "[sweep] is missing or empty; allowed: keys with lists of values, and repeat");
+    return failure(fmt::format(
+        "{}[sweep] is missing or empty; allowed: keys with lists of values, and repeat; "
+        "for a single run use: tributary lab run {}",
+        prefix, place));
   }
   uint64_t count = parts.repeats;
   for (const Dimension& dimension : parts.dimensions) {
@@ -196,6 +198,14 @@ Result<Sweep> make_sweep(std::span<const WrittenKey> keys, std::span<const Writt
 Result<Sweep> load_sweep(const std::string& path, std::span<const WrittenKey> overrides) {
   const Result<std::vector<WrittenKey>> keys = read_keys(path);
   if (!keys) return tl::unexpected(keys.error());
+  for (const WrittenKey& key : *keys) {
+    if (key.name == "job") {
+      return failure(
+          fmt::format("{}: [[job]] is not allowed in a sweep; to run several jobs in one "
+                      "network use: tributary lab run {}",
+                      key.where, path));
+    }
+  }
   return make_sweep(*keys, overrides, path);
 }
 

@@ -35,6 +35,7 @@ Sample sample_of(const Snapshot& snapshot) {
     sample.rx_bytes += port.rx_bytes;
     sample.tx_bytes += port.tx_bytes;
   }
+  for (const auto& core : snapshot.cores) sample.cpu.push_back(core.cpu);
   sample.blocks_completed = snapshot.packets(Outcome::kBlockCompleted);
   sample.blocks_degraded = snapshot.packets(Outcome::kBlockDegraded);
   return sample;
@@ -62,6 +63,7 @@ void History::add_job(JobRecord& record, const JobSnapshot& job, const Snapshot&
   const bool fell = !record.blocks_total.empty() && job.blocks_total < record.blocks_total.back();
   if (fell || record.sources.size() != job.sources.size()) record = {};
   record.sources.resize(job.sources.size());
+  push_bounded(record.uptime, snapshot.uptime);
   push_bounded(record.blocks_total, job.blocks_total);
   for (uint32_t i = 0; i < job.sources.size(); i++) {
     SourceRecord& source = record.sources[i];
@@ -110,6 +112,7 @@ std::vector<JobHistory> History::jobs() const {
   for (const auto& [id, record] : jobs_) {
     JobHistory& job = jobs.emplace_back();
     job.job = id;
+    job.uptime.assign(record.uptime.begin(), record.uptime.end());
     job.blocks_total.assign(record.blocks_total.begin(), record.blocks_total.end());
     job.stalls.assign(record.stalls.begin(), record.stalls.end());
     for (const SourceRecord& source : record.sources) {

@@ -48,6 +48,7 @@ struct Sample {
   uint64_t tx_bytes = 0;
   uint64_t blocks_completed = 0;
   uint64_t blocks_degraded = 0;
+  std::vector<Duration> cpu{};  ///< Of each core.
 };
 
 struct LatenessHistogram {
@@ -72,6 +73,7 @@ struct SourceHistory {
 
 struct JobHistory {
   uint32_t job = 0;
+  std::vector<Duration> uptime;        ///< The server's at each sample, oldest first.
   std::vector<uint64_t> blocks_total;  ///< Oldest sample first.
   std::vector<SourceHistory> sources;  ///< Shape [sources].
   std::vector<Stall> stalls;           ///< Newest first.
@@ -97,6 +99,7 @@ class History {
     bool stalled = false;  ///< The newest stall of this source has not ended.
   };
   struct JobRecord {
+    std::deque<Duration> uptime;
     std::deque<uint64_t> blocks_total;
     std::vector<SourceRecord> sources;
     std::deque<Stall> stalls;  ///< Newest first.

@@ -7,12 +7,19 @@
 namespace tributary::control {
 namespace {
 
+nlohmann::json seconds_json(const std::vector<Duration>& durations) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const Duration each : durations) list.push_back(in_seconds(each));
+  return list;
+}
+
 nlohmann::json sample_json(const Sample& sample) {
   return {{"uptime_s", in_seconds(sample.uptime)},
           {"rx_bytes", sample.rx_bytes},
           {"tx_bytes", sample.tx_bytes},
           {"blocks_completed", sample.blocks_completed},
-          {"blocks_degraded", sample.blocks_degraded}};
+          {"blocks_degraded", sample.blocks_degraded},
+          {"cpu_s", seconds_json(sample.cpu)}};
 }
 
 nlohmann::json lateness_json(uint32_t job, uint32_t index, const SourceHistory& source) {
@@ -86,6 +93,7 @@ nlohmann::json job_history_json(const History& history, uint32_t id) {
   for (const Stall& stall : job->stalls) stalls.push_back(stall_json(stall, *job));
   return {{"job", id},
           {"every_ms", in_milliseconds(kSampleEvery)},
+          {"uptime_s", seconds_json(job->uptime)},
           {"blocks_total", job->blocks_total},
           {"lateness", lateness},
           {"stalls", stalls}};

@@ -130,6 +130,22 @@ std::string traffic_rows(const json& samples) {
       "");
 }
 
+/// Returns the row of a job's results. @param history Of /v1/history/ID.
+std::string result_rows(const json& history) {
+  const json& uptime_s = history["uptime_s"];
+  const json& blocks = history["blocks_total"];
+  if (uptime_s.empty()) return table_rows({}, "There is no sample yet.");
+  const size_t last = uptime_s.size() - 1;
+  const auto mean = [&](size_t from) {
+    const double elapsed_s = uptime_s[last].get<double>() - uptime_s[from].get<double>();
+    const double results = blocks[last].get<double>() - blocks[from].get<double>();
+    return per_second_text(elapsed_s > 0 ? results / elapsed_s : 0);
+  };
+  return table_rows({{Cell::text("Results"), Cell::text(mean(last == 0 ? 0 : last - 1)),
+                      Cell::text(mean(0)), Cell::number(blocks[last].get<uint64_t>())}},
+                    "");
+}
+
 std::string block_rows(const json& status) {
   const auto degraded = status["blocks_degraded"].get<uint64_t>();
   return table_rows(
@@ -149,12 +165,27 @@ std::string drop_rows(const json& drops) {
   return table_rows(rows, "None.");
 }
 
-std::string core_rows(const json& cores) {
+/// Returns the share of the time that a core had a CPU between two samples.
+std::string cpu_share(const json& from, const json& to, size_t core) {
+  const double share = rate(from, to, [core](const json& sample) {
+    const json& cpu_s = sample["cpu_s"];
+    return core < cpu_s.size() ? cpu_s[core].get<double>() : 0.0;
+  });
+  return fmt::format("{:.0f} %", share * 100);
+}
+
+std::string core_rows(const json& cores, const json& samples) {
   std::vector<Cells> rows;
   for (const json& core : cores) {
-    rows.push_back({Cell::number(rows.size()),
-                    Cell::text(fmt::format("{:.1f} s", core["cpu_s"].get<double>())),
-                    Cell::number(core["packets"].get<uint64_t>())});
+    const size_t index = rows.size();
+    const bool known = samples.size() >= 2;
+    rows.push_back(
+        {Cell::number(index),
+         Cell::text(known ? cpu_share(samples[samples.size() - 2], samples.back(), index)
+                          : "unknown"),
+         Cell::text(known ? cpu_share(samples.front(), samples.back(), index) : "unknown"),
+         Cell::text(fmt::format("{:.1f} s", core["cpu_s"].get<double>())),
+         Cell::number(core["packets"].get<uint64_t>())});
   }
   return table_rows(rows, "");
 }
@@ -314,7 +345,7 @@ Reply Pages::dashboard() const {
                                     {"traffic", traffic_rows(history["samples"])},
                                     {"blocks", block_rows(status)},
                                     {"drops", drop_rows(status["drops"])},
-                                    {"cores", core_rows(status["cores"])}}),
+                                    {"cores", core_rows(status["cores"], history["samples"])}}),
               status);
 }
 
@@ -335,13 +366,19 @@ Reply Pages::job(const std::string& id) const {
   if (api_.config().history != nullptr) {
     history = job_history_json(*api_.config().history, found->config.id);
   }
-  if (!history.is_object()) history = {{"lateness", json::array()}, {"stalls", json::array()}};
+  if (!history.is_object()) {
+    history = {{"lateness", json::array()},
+               {"stalls", json::array()},
+               {"uptime_s", json::array()},
+               {"blocks_total", json::array()}};
+  }
   return page(
       "job", "Job " + id,
       fill(kJobHtml, {{"id", escaped(id)},
                       {"jobs", table_rows(std::vector<Cells>{job_row(job_json(*found))}, "")},
                       {"ranks", rank_rows(job["sources"], history["lateness"])},
                       {"key", lateness_key()},
+                      {"traffic", result_rows(history)},
                       {"stalls", stall_rows(history["stalls"], in_seconds(snapshot.uptime))},
                       {"progress", progress_rows(job["blocks"])}}),
       status);

@@ -122,9 +122,9 @@ const Token* find_token(const Tokens& tokens, const std::string& token) {
 }
 
 Result<std::unique_ptr<TokenFile>> TokenFile::open(std::string what, std::string path,
-                                                   OnRead on_read) {
+                                                   OnRead on_read, bool group_may_read) {
   std::unique_ptr<TokenFile> file(
-      new TokenFile(std::move(what), std::move(path), std::move(on_read)));
+      new TokenFile(std::move(what), std::move(path), std::move(on_read), group_may_read));
   file->stamp_ = file->stamp();
   auto tokens = file->read();
   if (!tokens) return tl::unexpected(tokens.error());
@@ -142,7 +142,7 @@ TokenFile::Stamp TokenFile::stamp() const {
 }
 
 Result<Tokens> TokenFile::read() const {
-  const auto text = auth::read_private_file(what_, path_, kTokenFileBytesMax);
+  const auto text = auth::read_private_file(what_, path_, kTokenFileBytesMax, group_may_read_);
   if (!text) return tl::unexpected(text.error());
   auto tokens = parse_tokens(*text);
   if (!tokens) return failure(fmt::format("{} {}: {}", what_, path_, tokens.error().text));

@@ -56,8 +56,9 @@ class TokenFile {
   using OnRead = std::function<void(const std::optional<Error>& error)>;
 
   /// Reads the file. @param what Name of the setting, which begins each error.
-  static Result<std::unique_ptr<TokenFile>> open(std::string what, std::string path,
-                                                 OnRead on_read);
+  /// @param group_may_read See auth::read_private_file().
+  static Result<std::unique_ptr<TokenFile>> open(std::string what, std::string path, OnRead on_read,
+                                                 bool group_may_read = false);
 
   /// Returns the tokens. Reads the file before if it has changed.
   [[nodiscard]] std::shared_ptr<const Tokens> tokens();
@@ -74,8 +75,11 @@ class TokenFile {
     bool operator==(const Stamp&) const = default;
   };
 
-  TokenFile(std::string what, std::string path, OnRead on_read)
-      : what_(std::move(what)), path_(std::move(path)), on_read_(std::move(on_read)) {}
+  TokenFile(std::string what, std::string path, OnRead on_read, bool group_may_read)
+      : what_(std::move(what)),
+        path_(std::move(path)),
+        on_read_(std::move(on_read)),
+        group_may_read_(group_may_read) {}
   [[nodiscard]] Stamp stamp() const;
   [[nodiscard]] Result<Tokens> read() const;
   /// @pre mutex_ is locked.
@@ -84,6 +88,7 @@ class TokenFile {
   const std::string what_;
   const std::string path_;
   const OnRead on_read_;
+  const bool group_may_read_;
   std::mutex mutex_;  ///< Of the following.
   Stamp stamp_;
   std::shared_ptr<const Tokens> tokens_;

@@ -27,8 +27,21 @@ std::string subject(const SourceSnapshot& source) {
 std::string place(const SourceSnapshot& source) {
   if (!source.address.is_set()) return {};
   // The address of a worker over shared memory exists in this server only.
-  if (io::is_local_client(source.address)) return " on this machine";
+  if (io::is_local_client(source.address)) {
+    const uint32_t pid = io::pid_of(source.address);
+    return pid == 0 ? " on this machine" : fmt::format(" on this machine (pid {})", pid);
+  }
   return " at " + source.address.to_string();
+}
+
+/// Returns what to check about a silent source. A worker of this machine needs no network.
+std::string silence_advice(const SourceSnapshot& source, const std::string& who) {
+  if (!io::is_local_client(source.address)) {
+    return fmt::format("{} is silent: check that its process runs{} and that its network is up",
+                       who, place(source));
+  }
+  return fmt::format("{} is silent: check that its process{} runs and is not stopped", who,
+                     place(source));
 }
 
 bool is_silent(const SourceSnapshot& source) {
@@ -80,10 +93,7 @@ std::string advice_for(const SourceSnapshot& source) {
     return fmt::format("{} sends plain packets and repeats none: check its process{}", who, from);
   }
   if (const auto advice = advice_on_membership(source, who)) return *advice;
-  if (is_silent(source)) {
-    return fmt::format("{} is silent: check that its process runs{} and that its network is up",
-                       who, from);
-  }
+  if (is_silent(source)) return silence_advice(source, who);
   return fmt::format(
       "{} was heard lately but has not contributed: see whether its process{} computes or is "
       "stopped",

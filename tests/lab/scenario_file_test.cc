@@ -178,6 +178,18 @@ TEST(ScenarioFile, ScenarioRefusalsNameTheirKey) {
   EXPECT_THAT(refusal("topology = \"chassis\"\nleaves = 9\n"), HasSubstr("leaves=9"));
 }
 
+TEST(ScenarioFile, RefusesKeysWithoutEffect) {
+  EXPECT_EQ(refusal("workers = 6\n[straggler]\nprobability = 0.2\n"),
+            "s.toml:3: straggler.probability=0.2 has no effect; allowed: 0, or any with "
+            "straggler.pattern=slow-worker, slow-worker-each or slow-worker-fixed");
+  EXPECT_EQ(refusal("[straggler]\npattern = \"pause\"\nprobability = 0\n"), "accepted");
+  EXPECT_EQ(refusal("[straggler]\npattern = \"pause+slow-worker-each\"\nprobability = 0.2\n"),
+            "accepted");
+  EXPECT_EQ(refusal("model.bucket_bytes = [4096, 8192]\n"),
+            "s.toml:1: model.bucket_bytes=4096,8192 has no effect; allowed: none, or any with "
+            "model.name=custom");
+}
+
 TEST(ScenarioFile, RefusesUnreadableAndMalformedFiles) {
   const testing::ScratchDirectory scratch;
   EXPECT_THAT(read_keys(scratch.path() / "none.toml").error().text,

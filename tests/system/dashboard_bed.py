@@ -13,15 +13,12 @@ import time
 import urllib.error
 import urllib.request
 
+import browser
+
 PROGRAM = os.environ.get("TRIBUTARY_PROGRAM", "build/release/tributary")
 TOKEN = "a token of the dashboard's test"
 # Longer than anything takes on a loaded machine; reached only if something hangs.
 LIMIT_S = 120
-
-
-def browser():
-    """Returns the path of Chromium; None if the machine has none."""
-    return shutil.which("chromium") or shutil.which("chromium-browser")
 
 
 def free_port(kind):
@@ -78,6 +75,10 @@ class Bed:
     def url(self, path="/"):
         return f"http://127.0.0.1:{self.http_port}{path}"
 
+    def login_url(self, path="/"):
+        """Returns a URL that logs a browser in."""
+        return f"{self.url(path)}?token={TOKEN.replace(' ', '%20')}"
+
     def get(self, path, token=TOKEN):
         """Returns the status and the text of the answer."""
         headers = {"Authorization": f"Bearer {token}"} if token else {}
@@ -100,6 +101,11 @@ class Bed:
             time.sleep(0.1)
         raise RuntimeError(f"{path}: {answer}")
 
+    def command(self, words):
+        """Runs a command to its end, which may be a refusal."""
+        environment = {**os.environ, "RUNTIME_DIRECTORY": str(self.folder)}
+        subprocess.run([PROGRAM, *words], capture_output=True, timeout=LIMIT_S, check=False, env=environment)
+
     def pause(self, rank):
         self.workers[rank].send_signal(signal.SIGSTOP)
 
@@ -108,8 +114,7 @@ class Bed:
 
     def look(self, path, *options):
         """Opens a page in the browser, logged in, and returns the output of the browser."""
-        words = [browser(), "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars",
-                 f"--user-data-dir={self.folder}/browser", "--virtual-time-budget=3500", *options,
-                 self.url(f"{path}?token={TOKEN.replace(' ', '%20')}")]
+        words = [browser.program(), *browser.FLAGS, f"--user-data-dir={self.folder}/browser", "--virtual-time-budget=3500",
+                 *options, self.login_url(path)]
         done = subprocess.run(words, capture_output=True, text=True, timeout=LIMIT_S, check=True)
         return done.stdout

@@ -183,7 +183,22 @@ TEST(Lab, RefusalsAreOneLineAndStatusTwo) {
       {"bad.toml:3: link.rate_gbps=0 is out of range; allowed: ", {"lab", "run", bad}},
       {"two_jobs.toml:10: backend=rung is refused: unknown name 'rung' (did you mean 'ring'?)",
        {"lab", "run", bad_jobs}},
-      {"[sweep] is missing or empty", {"lab", "sweep", no_lists, "--set", "seed=2"}},
+      {"no_lists.toml: [sweep] is missing or empty; allowed: keys with lists of values, and "
+       "repeat; "
+       "for a single run use: tributary lab run " +
+           no_lists,
+       {"lab", "sweep", no_lists, "--set", "seed=2"}},
+      {"no_numbers.toml:2: this is a sweep; use: tributary lab sweep " + no_numbers,
+       {"lab", "run", no_numbers}},
+      {"two_jobs.toml:5: [[job]] is not allowed in a sweep; to run several jobs in one network "
+       "use: "
+       "tributary lab run ",
+       {"lab", "sweep", bad_jobs}},
+      {"straggler.probability=0.2 has no effect; allowed: 0, or any with "
+       "straggler.pattern=slow-worker, slow-worker-each or slow-worker-fixed",
+       {"lab", "run", "--straggler.probability", "0.2", "--iterations", "1"}},
+      {"model.bucket_bytes=4096 has no effect; allowed: none, or any with model.name=custom",
+       {"lab", "run", "--model.bucket_bytes", "4096"}},
       {"no key in [sweep] has numbers", {"lab", "sweep", no_numbers, "--svg", scratch("no.svg")}},
       {"unknown figure 'trio-17'", {"lab", "figure", "trio-17"}},
       {"--figures: unknown figure 'trio-17'",

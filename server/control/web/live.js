@@ -5,6 +5,8 @@
 (() => {
   const kEveryMs = 1000;
   const kSamples = 120;
+  const kEventsMax = 500;
+  const kEventColumns = ['time', 'level', 'event'];
   const kBoundsMs = [10, 30, 100, 300, 1000, 3000, 10000, 30000];
   const kSvg = 'http://www.w3.org/2000/svg';
   const page = document.body.dataset.page;
@@ -113,9 +115,8 @@
     return list;
   }
 
-  function drawChart(samples) {
-    const lines = [['first', 'received', rates(samples, (s) => s.rx_bytes * 8)],
-      ['second', 'sent', rates(samples, (s) => s.tx_bytes * 8)]];
+  // Draws lines of [class, label, list of rates, newest last]; text() writes a rate.
+  function drawChart(lines, text) {
     const top = Math.max(1, ...lines.flatMap((line) => line[2]));
     const chart = byId('chart');
     const width = Math.max(300, chart.parentElement.clientWidth);
@@ -124,7 +125,7 @@
     for (const share of [0, 0.5, 1]) {
       const y = 140 - share * 120;
       parts.push(svg('line', {class: 'grid', x1: 0, x2: width, y1: y, y2: y}));
-      parts.push(svg('text', {x: 2, y: y - 4}, scaled(top * share, 'bit/s')));
+      parts.push(svg('text', {x: 2, y: y - 4}, text(top * share)));
     }
     lines.forEach(([name, label, list], index) => {
       const points = list.map((rate, i) => {
@@ -152,7 +153,28 @@
       [...row('Sent', (s) => s.tx_bytes * 8, bits), scaled(last.tx_bytes, 'B')],
       [...row('Results', (s) => s.blocks_completed + s.blocks_degraded, perSecond), count(last.blocks_completed + last.blocks_degraded)],
     ], '');
-    drawChart(samples);
+    drawChart([['first', 'received', rates(samples, (s) => s.rx_bytes * 8)],
+      ['second', 'sent', rates(samples, (s) => s.tx_bytes * 8)]], bits);
+  }
+
+  function showResults(history) {
+    const samples = history.uptime_s.map((uptime_s, i) => ({uptime_s, blocks: history.blocks_total[i]}));
+    if (samples.length === 0) return;
+    const last = samples[samples.length - 1];
+    const list = rates(samples, (s) => s.blocks);
+    const [mean] = rates([samples[0], last], (s) => s.blocks);
+    fill('traffic', [['Results', perSecond(list[list.length - 1] || 0), perSecond(mean), count(last.blocks)]], '');
+    drawChart([['first', 'results', list]], perSecond);
+  }
+
+  function coreRow(core, index, samples) {
+    const share = (from, to) => {
+      const [cpus] = rates([from, to], (s) => s.cpu_s[index] || 0);
+      return `${(cpus * 100).toFixed(0)} %`;
+    };
+    const last = samples[samples.length - 1];
+    const shares = samples.length < 2 ? ['unknown', 'unknown'] : [share(samples[samples.length - 2], last), share(samples[0], last)];
+    return [index, ...shares, `${core.cpu_s.toFixed(1)} s`, count(core.packets)];
   }
 
   async function ask(path) {
@@ -175,7 +197,7 @@
       ['Degraded', {text: count(status.blocks_degraded), className: status.blocks_degraded > 0 ? 'bad' : ''}],
       ['Share degraded', `${(status.degraded_share * 100).toFixed(2)} %`], ['In progress', count(status.blocks_in_progress)]], '');
     fill('drops', Object.entries(status.drops).map(([reason, packets]) => [reason, count(packets)]), 'None.');
-    fill('cores', status.cores.map((core, i) => [i, `${core.cpu_s.toFixed(1)} s`, count(core.packets)]), '');
+    fill('cores', status.cores.map((core, i) => coreRow(core, i, history.samples)), '');
     return status;
   }
 
@@ -186,6 +208,7 @@
     fill('ranks', job.sources.map((source, i) => [ranks(source.ranks), source.state, source.waited_for ? 'yes' : {text: 'no', className: 'bad'},
       source.address || 'unknown', duration(source.last_heard_ms), ...reportCells(source.report),
       ...lateCells(history.lateness[i] ? history.lateness[i].lateness_ms : [])]), '');
+    showResults(history);
     fill('stalls', history.stalls.map((stall) => [ranks(stall.ranks), stall.block,
       `${Math.max(0, status.uptime_s - stall.began_s).toFixed(0)} s ago`, duration(stall.lasted_ms),
       stall.ended ? 'ended' : {text: 'goes on', className: 'bad'}]), 'None was seen.');
@@ -194,11 +217,29 @@
     return status;
   }
 
+  function eventRow(line) {
+    const details = Object.entries(line).filter(([name]) => !kEventColumns.includes(name))
+      .map(([name, value]) => `${name}=${typeof value === 'string' ? value : JSON.stringify(value)}`);
+    return [line.time, {text: line.level, className: ['error', 'warn'].includes(line.level) ? 'bad' : ''},
+      line.event, {text: details.join(' '), className: 'text'}];
+  }
+
+  let newestEvent = '';
+  async function renewEvents() {
+    const [status, log] = await Promise.all([ask('/v1/status'), ask('/v1/log')]);
+    const newest = JSON.stringify(log.rows.slice(-1));
+    if (newest !== newestEvent) fill('events', log.rows.slice(-kEventsMax).reverse().map(eventRow), 'Nothing has happened.');
+    newestEvent = newest;
+    return status;
+  }
+
+  const renewPage = {dashboard: renewDashboard, job: renewJob, events: renewEvents}[page];
+
   async function renew() {
     if (paused || document.hidden) return;
     const live = byId('live');
     try {
-      const status = page === 'dashboard' ? await renewDashboard() : await renewJob();
+      const status = await renewPage();
       live.className = '';
       live.textContent = `Up for ${count(Math.floor(status.uptime_s))} s`;
     } catch (error) {
@@ -212,7 +253,7 @@
     setTimeout(renewForever, kEveryMs);
   }
 
-  if (page !== 'dashboard' && page !== 'job') return;
+  if (!renewPage) return;
   const button = byId('pause');
   button.hidden = false;
   button.addEventListener('click', () => {

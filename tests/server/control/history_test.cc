@@ -24,6 +24,7 @@ server::Snapshot state_at(int64_t at, Duration late, uint8_t job_id = 4) {
   server::Snapshot snapshot;
   snapshot.at = Instant(seconds(1000 + at));
   snapshot.uptime = seconds(at);
+  snapshot.cores = {{.counters = {}, .cpu = milliseconds(at * 250)}};
   snapshot.ports = {{.rx_bytes = static_cast<uint64_t>(at) * 100}, {.tx_bytes = 7}};
   snapshot.counters[static_cast<uint32_t>(trio_ml::Outcome::kBlockDegraded)] = {3, 0};
   server::JobSnapshot job;
@@ -56,9 +57,11 @@ TEST(HistoryTest, KeepsTrafficAndTheLatenessOfTheOldestBlock) {
   EXPECT_EQ(history.samples()[1].rx_bytes, 200U);
   EXPECT_EQ(history.samples()[1].tx_bytes, 7U);
   EXPECT_EQ(history.samples()[1].blocks_degraded, 3U);
+  EXPECT_THAT(history.samples()[1].cpu, ElementsAre(milliseconds(500)));
   const std::vector<JobHistory> jobs = history.jobs();
   ASSERT_THAT(jobs, SizeIs(1));
   EXPECT_THAT(jobs[0].blocks_total, ElementsAre(10, 20));
+  EXPECT_THAT(jobs[0].uptime, ElementsAre(seconds(1), seconds(2)));
   ASSERT_THAT(jobs[0].sources, SizeIs(2));
   EXPECT_THAT(jobs[0].sources[0].lateness, ElementsAre(Duration(), Duration()));
   EXPECT_THAT(jobs[0].sources[1].lateness, ElementsAre(Duration(), milliseconds(250)));
@@ -78,6 +81,7 @@ TEST(HistoryTest, IsBounded) {
   EXPECT_EQ(history.samples().back().uptime, seconds(1000));
   const JobHistory job = history.jobs()[0];
   EXPECT_THAT(job.blocks_total, SizeIs(kSamplesMax));
+  EXPECT_THAT(job.uptime, SizeIs(kSamplesMax));
   EXPECT_THAT(job.sources[1].lateness, SizeIs(kSamplesMax));
   EXPECT_EQ(job.sources[1].lateness.back(), kLatenessMax);
   EXPECT_THAT(job.stalls, SizeIs(kStallsMax));

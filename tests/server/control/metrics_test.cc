@@ -158,7 +158,7 @@ TEST(Metrics, LossesOfRecorderAndLogAreCounted) {
 
 TEST(Metrics, PromtoolAcceptsTheText) {
   if (std::system("command -v promtool >/dev/null") != 0) {
-    GTEST_SKIP() << "promtool is missing: it is part of Debian's package prometheus";
+    GTEST_SKIP() << "promtool is missing; tools/install-deps.sh --with-ops installs it";
   }
   const testing::ScratchDirectory scratch;
   History history;

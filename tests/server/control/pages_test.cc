@@ -88,10 +88,23 @@ TEST_F(PagesTest, DashboardHasEveryTable) {
         "<rect class=\"l4\" x=\"119\" y=\"0\" width=\"1\" height=\"1\"/>",
         "<td>Received</td><td>0 bit/s</td><td>0 bit/s</td><td>1.50 kB</td>",
         "<td>Completed</td><td>1,234</td>", "<td>Degraded</td><td class=\"bad\">2</td>",
-        "<td>wrong_key</td><td>5</td>", "<td>0</td><td>2.5 s</td><td>70</td>",
+        "<td>wrong_key</td><td>5</td>",
+        "<td>0</td><td>unknown</td><td>unknown</td><td>2.5 s</td><td>70</td>",
         "<p id=\"live\" role=\"status\">Up for 2,000 s</p>", "127.0.0.1:12000"}) {
     EXPECT_THAT(page, HasSubstr(part));
   }
+}
+
+// Two seconds after the sample of the constructor, core 0 has had a CPU for half a second.
+TEST_F(PagesTest, SharesAndRatesComeFromTheSamples) {
+  server::Snapshot later = example();
+  later.uptime += seconds(2);
+  later.cores[0].cpu += milliseconds(500);
+  later.jobs[0].blocks_total += 3000;
+  history_.add(later);
+  EXPECT_THAT(get("/"), HasSubstr("<td>0</td><td>25 %</td><td>25 %</td><td>2.5 s</td>"));
+  EXPECT_THAT(get("/jobs/4"),
+              HasSubstr("<td>Results</td><td>1,500 /s</td><td>1,500 /s</td><td>3,000</td>"));
 }
 
 TEST_F(PagesTest, JobHasRanksStallsAndBlocks) {

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "apps/trio_ml/records.h"
+#include "io/local/client_address.h"
 
 namespace tributary::control {
 namespace {
@@ -60,6 +61,21 @@ TEST(Who, NamesTheOldestBlockOfEachMissingRank) {
   EXPECT_THAT(waits[0].advice, HasSubstr("rank 2 was heard lately but has not contributed"));
   EXPECT_THAT(waits[1].missing, ElementsAre(3));
   EXPECT_EQ(waits[1].block, 42U);
+}
+
+TEST(Who, NamesTheProcessOfALocalWorkerAndNoNetwork) {
+  server::JobSnapshot job = job_with_members(2);
+  job.blocks = {block_without(1, 7, seconds(2))};
+  job.sources[1].silent_for = seconds(2);
+  job.sources[1].address = io::client_address(5, 0, 1234);
+  EXPECT_EQ(waits_of(job)[0].address, "local pid 1234");
+  EXPECT_EQ(waits_of(job)[0].advice,
+            "rank 1 is silent: check that its process on this machine (pid 1234) runs and is not "
+            "stopped");
+  job.sources[1].address = io::client_address(5, 0);  // Of another PID namespace.
+  EXPECT_EQ(waits_of(job)[0].address, "local/5");
+  EXPECT_EQ(waits_of(job)[0].advice,
+            "rank 1 is silent: check that its process on this machine runs and is not stopped");
 }
 
 TEST(Who, ShortWaitsAreUsual) {
