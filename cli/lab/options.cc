@@ -12,6 +12,7 @@
 #include "cli/worker_interrupt.h"
 #include "cli/worker_result.h"
 #include "lab/scenario_file.h"
+#include "lab/workload/straggler.h"
 
 namespace tributary::cli {
 
@@ -109,7 +110,10 @@ Result<lab::Scenario> read_scenario(const std::string& path,
     keys = std::move(*read);
   }
   keys.insert(keys.end(), settings.begin(), settings.end());
-  return lab::make_scenario(keys);
+  auto scenario = lab::make_scenario(keys);
+  if (!scenario) return scenario;
+  if (const auto good = lab::check_trace(*scenario); !good) return tl::unexpected(good.error());
+  return scenario;
 }
 
 void add_threads_flag(CLI::App& command, uint32_t& threads, const char* help) {

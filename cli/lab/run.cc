@@ -23,6 +23,7 @@
 #include "lab/sweep/run_json.h"
 #include "lab/sweep/run_text.h"
 #include "lab/sweep/shared_output.h"
+#include "lab/workload/straggler.h"
 
 namespace tributary::cli {
 namespace {
@@ -102,6 +103,12 @@ Result<void> check_captures(const lab::Scenario& scenario) {
   return {};
 }
 
+  for (const lab::SharedJob& job : scenario->jobs) {
+    if (const auto good = lab::check_trace(job.scenario); !good) {
+      return complain(kCommand, fmt::format("job '{}': {}", job.name, good.error().text),
+                      kExitUsage);
+    }
+  }
 /// Runs the jobs of a file with [[job]].
 int run_jobs(const RunFlags& flags) {
   auto scenario = lab::read_shared_scenario(flags.scenario_path, flags.settings);
