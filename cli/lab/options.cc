@@ -21,6 +21,22 @@ namespace {
 /// A larger number of threads is refused as a typing error.
 constexpr uint64_t kThreadsMax = 1024;
 
+/// Prints the first points' warnings, and the number of points with further ones.
+void print_warnings(std::span<const lab::Point> points, const lab::RunnerOutcome& outcome,
+                    std::string_view command) {
+  constexpr size_t kShownMax = 4;
+  size_t count = 0;
+  for (size_t i = 0; i < points.size(); i++) {
+    if (!outcome.points[i] || outcome.points[i]->result.warnings.empty()) continue;
+    if (count++ >= kShownMax) continue;
+    for (const std::string& text : outcome.points[i]->result.warnings) {
+      print_error("{}: warning: {}: {}\n", command, points[i].label, text);
+    }
+  }
+  if (count <= kShownMax) return;
+  print_error("{}: warning: {} more points lost packets in trains\n", command, count - kShownMax);
+}
+
 RanWithFailures run_here(std::span<const lab::Point> points, const PointFlags& flags,
                          std::string_view command, bool keep_going) {
   std::atomic<bool> stop = false;
@@ -62,6 +78,7 @@ RanWithFailures run_here(std::span<const lab::Point> points, const PointFlags& f
     return {.ran = {}, .exit_code = kExitInterrupted};
   }
   if (ranks->rank() != 0) return {.ran = {}, .exit_code = 0};
+  print_warnings(points, *outcome, command);
   return {.ran = *std::move(outcome), .exit_code = std::nullopt};
 }
 
