@@ -182,6 +182,9 @@ struct RunResult {
   uint64_t timeline_later = 0;  ///< Packets after kTimelineBinsMax bins.
   std::vector<AggregatorResult> aggregators;
 
+  /// Where trains may have changed the result; one line each. Empty with single packets.
+  std::vector<std::string> warnings;
+
   uint64_t packets = 0;  ///< Simulated packets delivered over links.
   uint64_t events = 0;   ///< Executed by the event core.
   uint64_t digest = 0;   ///< Of every delivery. Equal scenarios have equal digests on any machine.

@@ -79,7 +79,15 @@ Result<PatternSet> parse_patterns(const std::string& text) {
     const std::string name = text.substr(begin, end - begin);
     const auto found = std::find(names.begin(), names.end(), name);
     if (found == names.end()) return failure("is refused: " + unknown_name("name", name, names));
-    patterns.add(static_cast<Straggling>(found - names.begin()));
+    const auto pattern = static_cast<Straggling>(found - names.begin());
+    const bool is_none = pattern == Straggling::kNone;
+    if (begin > 0 && (is_none || patterns == Straggling::kNone)) {
+      return failure("is not allowed; allowed: none alone, or patterns joined by +");
+    }
+    if (begin > 0 && patterns.contains(pattern)) {
+      return failure(fmt::format("names {} twice; allowed: each pattern once", name));
+    }
+    patterns.add(pattern);
     begin = end + 1;
   }
   return patterns;

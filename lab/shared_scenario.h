@@ -71,6 +71,7 @@ struct SharedResult {
   std::vector<AggregatorResult> aggregators;
   std::vector<uint64_t> timeline;  ///< From here on as in RunResult.
   uint64_t timeline_later = 0;
+  std::vector<std::string> warnings;
   uint64_t packets = 0;
   uint64_t events = 0;
   uint64_t digest = 0;

@@ -256,6 +256,10 @@ void Link::update_special() { special_ = cut_ || faulty_ || tap_ != nullptr; }
 LinkCounters Link::counters() const {
   LinkCounters all = counters_;
   all.packets = packets_;
+  for (uint64_t* count : {&all.packets, &all.tail_dropped, &all.marked, &all.lost, &all.corrupted,
+                          &all.undetected, &all.duplicated, &all.reordered, &all.cut}) {
+    *count *= train_;
+  }
   all.bytes = bytes_;
   all.queue_bytes_peak = bytes_in(peak_);
   return all;

@@ -97,7 +97,7 @@ class Link final : public EventTarget {
   Duration queue_max_;  ///< queue_bytes_max as time.
   Duration ecn_;
   int64_t ticks_per_byte_;  ///< 0 if it is not whole.
-  uint64_t packets_ = 0;
+  uint64_t packets_ = 0;    ///< Simulated ones.
   uint64_t bytes_ = 0;
   Duration peak_;
   std::vector<Flying> ring_;  ///< Shape [ring_mask_ + 1], a power of two.
@@ -117,7 +117,7 @@ class Link final : public EventTarget {
   bool in_loss_run_ = false;
   Prng draws_;
   LinkConfig config_;
-  LinkCounters counters_;  ///< Rare events; the other counters are above.
+  LinkCounters counters_;  ///< Rare events, by simulated packet; the other counters are above.
   Tap tap_;
   std::vector<Duration> spreads_;  ///< Shape [ring_] with trains, else empty.
   struct HeldBack {

@@ -12,6 +12,7 @@
 #include "cli/worker_interrupt.h"
 #include "cli/worker_result.h"
 #include "lab/scenario_file.h"
+#include "lab/workload/straggler.h"
 
 namespace tributary::cli {
 
@@ -19,6 +20,22 @@ namespace {
 
 /// A larger number of threads is refused as a typing error.
 constexpr uint64_t kThreadsMax = 1024;
+
+/// Prints the first points' warnings, and the number of points with further ones.
+void print_warnings(std::span<const lab::Point> points, const lab::RunnerOutcome& outcome,
+                    std::string_view command) {
+  constexpr size_t kShownMax = 4;
+  size_t count = 0;
+  for (size_t i = 0; i < points.size(); i++) {
+    if (!outcome.points[i] || outcome.points[i]->result.warnings.empty()) continue;
+    if (count++ >= kShownMax) continue;
+    for (const std::string& text : outcome.points[i]->result.warnings) {
+      print_error("{}: warning: {}: {}\n", command, points[i].label, text);
+    }
+  }
+  if (count <= kShownMax) return;
+  print_error("{}: warning: {} more points lost packets in trains\n", command, count - kShownMax);
+}
 
 RanWithFailures run_here(std::span<const lab::Point> points, const PointFlags& flags,
                          std::string_view command, bool keep_going) {
@@ -61,6 +78,7 @@ RanWithFailures run_here(std::span<const lab::Point> points, const PointFlags& f
     return {.ran = {}, .exit_code = kExitInterrupted};
   }
   if (ranks->rank() != 0) return {.ran = {}, .exit_code = 0};
+  print_warnings(points, *outcome, command);
   return {.ran = *std::move(outcome), .exit_code = std::nullopt};
 }
 
@@ -114,7 +132,10 @@ Result<lab::Scenario> read_scenario(const std::string& path,
     keys = std::move(*read);
   }
   keys.insert(keys.end(), settings.begin(), settings.end());
-  return lab::make_scenario(keys);
+  auto scenario = lab::make_scenario(keys);
+  if (!scenario) return scenario;
+  if (const auto good = lab::check_trace(*scenario); !good) return tl::unexpected(good.error());
+  return scenario;
 }
 
 void add_threads_flag(CLI::App& command, uint32_t& threads, const char* help) {

@@ -196,6 +196,8 @@ void add_lab_report(CLI::App& lab, int& exit_code) {
       "Examples:\n"
       "  tributary lab report --out report --quick\n"
       "  tributary lab report --out report --figures trio-15,switchml-3\n"
+      "All figures without --quick take an hour of CPU time or more; --threads shares it among "
+      "cores.\n"
       "Interrupt it and start it again: finished points are kept in DIR/points. Delete them after\n"
       "changing the code.");
   command->callback([flags, &exit_code] { exit_code = run_report(*flags); });

@@ -23,6 +23,7 @@
 #include "lab/sweep/run_json.h"
 #include "lab/sweep/run_text.h"
 #include "lab/sweep/shared_output.h"
+#include "lab/workload/straggler.h"
 
 namespace tributary::cli {
 namespace {
@@ -70,15 +71,8 @@ lab::Json scenario_json(const lab::Scenario& scenario) {
   return json;
 }
 
-/// Returns a warning if links lost whole trains; empty if not.
-std::string train_warning(const lab::Scenario& scenario, const lab::RunResult& result) {
-  uint64_t lost = 0;
-  for (const lab::LinkResult& link : result.links) lost += link.lost;
-  if (scenario.train == 1 || lost == 0) return "";
-  return fmt::format(
-      "links lost {} packets in trains of {}, and workers repaired a train at a time; train=1 "
-      "repairs packet by packet",
-      lost, scenario.train);
+void print_warnings(std::span<const std::string> warnings) {
+  for (const std::string& text : warnings) print_error("{}: warning: {}\n", kCommand, text);
 }
 
 /// Writes the files that the flags name. @param json Called only if there is a file for it.
@@ -109,6 +103,12 @@ int run_jobs(const RunFlags& flags) {
   if (const auto set = set_captures(flags, scenario->network); !set) {
     return complain(kCommand, set.error().text, kExitUsage);
   }
+  for (const lab::SharedJob& job : scenario->jobs) {
+    if (const auto good = lab::check_trace(job.scenario); !good) {
+      return complain(kCommand, fmt::format("job '{}': {}", job.name, good.error().text),
+                      kExitUsage);
+    }
+  }
   if (flags.show) {
     print("{}", lab::shared_scenario_text(*scenario));
     return 0;
@@ -124,6 +124,7 @@ int run_jobs(const RunFlags& flags) {
   }();
   if (!result) return complain(kCommand, result.error().text, 1);
   print("{}", lab::shared_text(*result));
+  print_warnings(result->warnings);
   const auto written = write_files(flags, result->jobs, [&] {
     lab::Json network = scenario_json(scenario->network);
     lab::Json jobs = lab::Json::object();
@@ -154,9 +155,7 @@ int run_one(const RunFlags& flags) {
   }();
   if (!result) return complain(kCommand, result.error().text, 1);
   print("{}", lab::run_text(*result));
-  if (const std::string text = train_warning(*scenario, *result); !text.empty()) {
-    print_error("{}: warning: {}\n", kCommand, text);
-  }
+  print_warnings(result->warnings);
   lab::JobResult job;
   job.name = "run";
   job.backend = scenario->backend;

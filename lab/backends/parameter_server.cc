@@ -50,6 +50,9 @@ void ParameterServer::work() {
 AggregatorResult ParameterServer::result(Duration elapsed) const {
   AggregatorResult result = WaitingSwitch::result(elapsed);
   result.dropped += receive_overflows_;
+  if (receive_overflows_ > 0) {
+    result.add(kReceiveBufferFull, static_cast<double>(receive_overflows_), "packets");
+  }
   const double share = elapsed > Duration() ? in_seconds(worked_) / in_seconds(elapsed) : 0;
   result.add("CPU in use", share, "share");
   result.bottleneck = fmt::format("its CPU works {:.0f} % of the time", share * 100);

@@ -19,6 +19,9 @@
 
 namespace tributary::lab {
 
+/// The part that counts packets for which the receive buffer had no room.
+inline constexpr const char* kReceiveBufferFull = "dropped: receive buffer full";
+
 class ParameterServer final : public WaitingSwitch {
  public:
   ParameterServer(net::Network& network, const AggregatorSpec& spec);

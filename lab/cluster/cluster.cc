@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "lab/backends/parameter_server.h"
 #include "lab/inspect/pfe_report.h"
 
 namespace tributary::lab {
@@ -241,7 +242,11 @@ Result<void> Cluster::step(JobRun& job) {
   }
   const auto stepped = job.step(core_.now());
   if (stepped || before != JobRun::Phase::kTraining) return stepped;
-  return failure(losses() + stepped.error().text);
+  RunResult network;
+  collect_network(network);
+  std::string text;
+  for (const Loss& loss : losses(network)) text += loss.text + "; ";
+  return failure(text + stepped.error().text);
 }
 
 Result<void> Cluster::run_jobs() {
@@ -266,23 +271,44 @@ Result<void> Cluster::run_jobs() {
   }
 }
 
-std::string Cluster::losses() const {
+std::vector<Cluster::Loss> Cluster::losses(const RunResult& network) const {
   constexpr std::string_view kDropped = "dropped: ";
-  RunResult result;
-  collect_network(result);
-  std::string text;
-  for (const AggregatorResult& aggregator : result.aggregators) {
+  std::vector<Loss> all;
+  for (const AggregatorResult& aggregator : network.aggregators) {
     for (const AggregatorResult::Part& part : aggregator.parts) {
       if (!part.name.starts_with(kDropped) || part.value == 0) continue;
-      text += fmt::format("{} dropped {:.0f} packets: {}; ", aggregator.name, part.value,
-                          part.name.substr(kDropped.size()));
+      const bool overflowed = part.name == kPacketBufferFull || part.name == kReceiveBufferFull;
+      all.push_back({.text = fmt::format("{} dropped {:.0f} packets: {}", aggregator.name,
+                                         part.value, part.name.substr(kDropped.size())),
+                     .by_program = !overflowed});
     }
   }
-  for (const LinkResult& link : result.links) {
-    if (link.lost > 0) text += fmt::format("link {} lost {} packets; ", link.name, link.lost);
+  for (const LinkResult& link : network.links) {
+    if (link.lost == 0) continue;
+    all.push_back({.text = fmt::format("link {} lost {} packets", link.name, link.lost)});
   }
-  for (const auto& job : jobs_) text += job->losses();
-  return text;
+  for (const auto& job : jobs_) {
+    for (std::string& line : job->losses()) all.push_back({.text = std::move(line)});
+  }
+  return all;
+}
+
+std::vector<std::string> Cluster::warnings(const RunResult& network) const {
+  if (network_scenario_.train == 1) return {};
+  constexpr size_t kNamedMax = 8;
+  size_t count = 0;
+  std::string text;
+  for (const Loss& loss : losses(network)) {
+    if (loss.by_program) continue;
+    if (count < kNamedMax) text += (count == 0 ? "" : "; ") + loss.text;
+    count++;
+  }
+  if (count == 0) return {};
+  if (count > kNamedMax) text += fmt::format("; {} more places lost packets", count - kNamedMax);
+  return {
+      fmt::format("{}. Trains of {} are lost and repaired as a whole, so these counts and the "
+                  "times may be far from those of single packets: set train=1",
+                  text, network_scenario_.train)};
 }
 
 Result<void> Cluster::check_faithful(const std::vector<AggregatorResult>& aggregators) const {
@@ -325,6 +351,7 @@ Result<RunResult> Cluster::run(RunObserver* observer) {
   result.timeline_later = timeline_later_;
   collect_network(result);
   result.bottleneck = bottleneck(result);
+  result.warnings = warnings(result);
   if (const auto good = check_faithful(result.aggregators); !good) {
     return tl::unexpected(good.error());
   }
@@ -349,6 +376,7 @@ Result<SharedResult> Cluster::run_shared(RunObserver* observer) {
     return tl::unexpected(good.error());
   }
   result.bottleneck = bottleneck(all);
+  result.warnings = warnings(all);
   result.total = core_.now() - began_at_;
   result.links = std::move(all.links);
   result.aggregators = std::move(all.aggregators);

@@ -48,6 +48,12 @@ class Cluster {
   [[nodiscard]] Result<SharedResult> run_shared(RunObserver* observer = nullptr);
 
  private:
+  /// Packets that one machine, cable or host has lost.
+  struct Loss {
+    std::string text;         ///< "switch dropped 146181 packets: packet buffer full".
+    bool by_program = false;  ///< An aggregator's program dropped them; nothing overflowed.
+  };
+
   Cluster(const Scenario& network, std::vector<std::unique_ptr<JobRun>> jobs,
           uint64_t network_seed);
 
@@ -68,9 +74,11 @@ class Cluster {
   [[nodiscard]] Result<void> step(JobRun& job);
   [[nodiscard]] Result<void> run_jobs();
   [[nodiscard]] Result<void> run_to_end(RunObserver* observer);
-  /// Returns the packets that machines, cables and hosts have lost, by place and reason; empty if
-  /// none: "switch dropped 146181 packets: packet buffer full; ".
-  [[nodiscard]] std::string losses() const;
+  /// Returns the losses of machines, cables and hosts, by place and reason. @param network What
+  /// collect_network() has filled.
+  [[nodiscard]] std::vector<Loss> losses(const RunResult& network) const;
+  /// Returns a warning if buffers, queues or cables lost packets in trains. @param network As above.
+  [[nodiscard]] std::vector<std::string> warnings(const RunResult& network) const;
   /// Refuses a result that depends on the order of packets in a train: a PFE dropped packets and
   /// workers repaired the losses.
   [[nodiscard]] Result<void> check_faithful(const std::vector<AggregatorResult>& aggregators) const;

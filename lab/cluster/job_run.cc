@@ -261,15 +261,16 @@ RunResult JobRun::collect(const net::Network& network, Instant now) const {
   return result;
 }
 
-std::string JobRun::losses() const {
-  std::string text;
+std::vector<std::string> JobRun::losses() const {
+  std::vector<std::string> lines;
   const std::string of = terms_.name.empty() ? "" : fmt::format("job '{}': ", terms_.name);
   for (uint32_t rank = 0; rank < workers_.size(); rank++) {
     const uint64_t lost = workers_[rank]->receive_overflows();
-    if (lost > 0)
-      text += fmt::format("{}worker {} dropped {} packets: buffer full; ", of, rank, lost);
+    if (lost == 0) continue;
+    lines.push_back(
+        fmt::format("{}worker {} dropped {} packets: receive buffer full", of, rank, lost));
   }
-  return text;
+  return lines;
 }
 
 uint64_t JobRun::skipped_blocks() const {

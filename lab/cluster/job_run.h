@@ -78,8 +78,9 @@ class JobRun {
 
   /// Returns the job's part of the result. `total` counts to the end of the job, or to `now`.
   [[nodiscard]] RunResult collect(const net::Network& network, Instant now) const;
-  /// Returns the packets that hosts have lost: "worker 3 dropped 5 packets: buffer full; ".
-  [[nodiscard]] std::string losses() const;
+  /// Returns a line for each host that lost packets: "worker 3 dropped 5 packets: receive buffer
+  /// full".
+  [[nodiscard]] std::vector<std::string> losses() const;
 
  private:
   JobRun(Terms terms, const BackendKind& backend, std::unique_ptr<StragglerPattern> pattern,

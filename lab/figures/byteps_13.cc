@@ -158,6 +158,12 @@ constexpr std::array<Ratio, 4> kRatios{{{"NVLink, root=2 over root=0", 0, 1},
 /// Source: §7.3, PCIe-only machines ("up to 20% gain").
 constexpr size_t kPaperRatio = 2;
 constexpr double kPaperOverAllGpus = 1.20;
+constexpr const char* kCauseOverAllGpus =
+    "The network takes 0.159 s for each GB in both cases, and parts of a tensor pass it and the "
+    "copies inside at the same time. The copies take 0.134 s with the CPU's help and 0.185 s "
+    "without, so about half of the difference shows. The paper does not name the network that "
+    "gains "
+    "20 %; no other was measured.";
 
 Result<std::vector<Point>> points_14(const FigureOptions& options) {
   std::vector<Result<Point>> made;
@@ -188,7 +194,9 @@ FigureOutcome finish_14(const FigureOptions& options, std::span<const Point> /*p
     const Ratio& ratio = kRatios[i];
     add(ratio.name, iterations_per_s(outcomes[ratio.of]) / iterations_per_s(outcomes[ratio.over]),
         "x");
-    if (i == kPaperRatio) figure.rows.back().paper = kPaperOverAllGpus;
+    if (i == kPaperRatio) {
+      compare_with_paper(options, figure.rows.back(), kPaperOverAllGpus, kCauseOverAllGpus);
+    }
   }
   const Ratio& stated = kRatios[kPaperRatio];
   speeds.push_back({.name = "paper: 1.20 over all GPUs",

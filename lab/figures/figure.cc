@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lab/figures/figure.h"
 
+#include <cmath>
 #include <utility>
 
 namespace tributary::lab {
@@ -42,6 +43,13 @@ FigureRow figure_row(const FigureOptions& options, const char* figure, std::stri
           .here = here,
           .unit = unit,
           .seed = options.seed};
+}
+
+void compare_with_paper(const FigureOptions& options, FigureRow& row, double paper,
+                        std::string cause) {
+  constexpr double kAgrees = 0.1;
+  row.paper = paper;
+  if (!options.quick && std::abs(row.here / paper - 1) > kAgrees) row.explained = std::move(cause);
 }
 
 }  // namespace tributary::lab

@@ -86,6 +86,10 @@ struct Figure {
 /// Returns a row of `figure`. The caller adds the paper's number.
 [[nodiscard]] FigureRow figure_row(const FigureOptions& options, const char* figure,
                                    std::string series, double x, double here, const char* unit);
+/// Sets the paper's number. Explains a row that is more than a tenth away from it, unless the run is
+/// a quick one: explanations name values of full runs. @param cause Empty for none.
+void compare_with_paper(const FigureOptions& options, FigureRow& row, double paper,
+                        std::string cause);
 /// Returns all points, or the first error.
 [[nodiscard]] Result<std::vector<Point>> all_or_error(std::vector<Result<Point>> made);
 

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <cmath>
 #include <vector>
 
 #include "lab/figures/figure.h"
@@ -91,14 +90,10 @@ void add_model(const FigureOptions& options, const PaperModel& model, CellReader
   for (const uint32_t trio : {kTrioSkip, kTrioCompute}) {
     FigureRow& row = add_row(trio == kTrioSkip ? "speed-up skip" : "speed-up compute",
                              ratio_over(systems[kSwitchml], systems[trio], time), "x");
-    row.paper = model.speedup;
     row.shares = shares_over(systems[trio]);
-    constexpr double kAgrees = 0.1;
-    if (!options.quick && std::abs(row.here / model.speedup - 1) > kAgrees) {
-      row.explained =
-          "It follows from the time of an iteration (trio-13), and partial sums need more "
-          "iterations to the same accuracy.";
-    }
+    compare_with_paper(options, row, model.speedup,
+                       "It follows from the time of an iteration (trio-13), and partial sums need "
+                       "more iterations to the same accuracy.");
   }
   // In the plots' seed.
   plot.series.push_back(

@@ -168,6 +168,7 @@ RunResult read_result(const Json& json) {
   for (const Json& aggregator : json.at("aggregators")) {
     result.aggregators.push_back(read_aggregator(aggregator));
   }
+  result.warnings = json.at("warnings").get<std::vector<std::string>>();
   result.packets = whole_number(json.at("packets"));
   result.events = whole_number(json.at("events"));
   result.digest = std::stoull(json.at("digest").get<std::string>(), nullptr, 16);
@@ -229,6 +230,7 @@ Json run_json(const RunResult& result) {
           {"timeline", result.timeline},
           {"timeline_later", result.timeline_later},
           {"aggregators", aggregators_json(result.aggregators)},
+          {"warnings", result.warnings},
           {"packets", result.packets},
           {"events", result.events},
           {"digest", fmt::format("{:016x}", result.digest)}};

@@ -80,6 +80,7 @@ Json shared_json(const SharedResult& result) {
           {"aggregators", aggregators_json(result.aggregators)},
           {"timeline", result.timeline},
           {"timeline_later", result.timeline_later},
+          {"warnings", result.warnings},
           {"packets", result.packets},
           {"events", result.events},
           {"digest", fmt::format("{:016x}", result.digest)}};

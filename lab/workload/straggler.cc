@@ -199,9 +199,16 @@ Made make_each(const PatternTerms& terms) {
 Made make_fixed(const PatternTerms& terms) {
   return std::make_unique<SlowWorkers>(terms, certain_workers(terms.scenario));
 }
-Made make_recorded(const PatternTerms& terms) {
-  auto trace = DelayTrace::read(terms.scenario.straggler.trace, terms.scenario.workers);
+
+Result<DelayTrace> read_trace(const Scenario& scenario) {
+  auto trace = DelayTrace::read(scenario.straggler.trace, scenario.workers);
   if (!trace) return failure("straggler.trace: " + trace.error().text);
+  return trace;
+}
+
+Made make_recorded(const PatternTerms& terms) {
+  auto trace = read_trace(terms.scenario);
+  if (!trace) return tl::unexpected(trace.error());
   return std::make_unique<RecordedDelays>(*std::move(trace));
 }
 
@@ -283,6 +290,13 @@ std::vector<uint32_t> certain_workers(const Scenario& scenario) {
   std::vector<uint32_t> workers = named_workers(scenario);
   if (workers.empty()) workers.push_back(scenario.straggler.worker);
   return workers;
+}
+
+Result<void> check_trace(const Scenario& scenario) {
+  if (!scenario.straggler.pattern.contains(Straggling::kTrace)) return {};
+  const auto trace = read_trace(scenario);
+  if (!trace) return tl::unexpected(trace.error());
+  return {};
 }
 
 Made make_pattern(PatternSet patterns, const Scenario& scenario, Duration typical_iteration) {

@@ -3,6 +3,7 @@
 // guarantees of every back end: exact sums over any links, and the same run from the same seed.
 #include "lab/run.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,7 +17,12 @@
 namespace tributary::lab {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::ContainsRegex;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using testing::run_well;
+using ::testing::StartsWith;
 
 /// 1024 gradients and 32 bytes of head, with 66 bytes of Ethernet, IP and UDP around them, at 100
 /// Gbit/s: (4096 + 32 + 66) x 8 / 100 = 335.52 ns.
@@ -350,21 +356,141 @@ TEST(Run, TrainsThatWouldRepairAFullBufferAreRefused) {
   EXPECT_TRUE(run_scenario(scenario));
   for (const uint32_t train : {2U, 8U, 64U}) {
     scenario.train = train;
-    EXPECT_THAT(run_scenario(scenario).error().text, ::testing::HasSubstr("set train=1"));
+    EXPECT_THAT(run_scenario(scenario).error().text, HasSubstr("set train=1"));
   }
+}
+
+TEST(Run, LinksCountThePacketsOfATrain) {
+  for (const uint32_t train : {1U, 2U, 8U}) {
+    Scenario scenario = small(Backend::kIdeal);
+    scenario.model.bucket_bytes = {1 << 20};
+    scenario.iterations = 1;
+    scenario.train = train;
+    const RunResult result = run_well(scenario);
+    for (const LinkResult& link : result.links) {
+      // 256 blocks of 4096 bytes, and a few messages to join.
+      EXPECT_GE(link.packets, 256U) << train << " " << link.name;
+      EXPECT_LE(link.packets, 256U + 4 * train) << train << " " << link.name;
+    }
+    EXPECT_THAT(result.warnings, ::testing::IsEmpty());
+  }
+}
+
+/// Six workers in two racks. The uplinks have room for 125 packets of a window of 512.
+Scenario overflowing_uplinks(Backend backend, uint32_t train) {
+  Scenario scenario = small(backend, 6);
+  scenario.topology = Topology::kTwoLevel;
+  scenario.fabric.rate_bits_per_s = 20'000'000'000;
+  scenario.fabric.queue_bytes_max = 512 << 10;
+  scenario.window = 512;
+  scenario.train = train;
+  scenario.model.bucket_bytes = {4 << 20};
+  scenario.iterations = 1;
+  return scenario;
+}
+
+TEST(Run, TrainsOverflowLinksLikePackets) {
+  const auto lost = [](uint32_t train) {
+    const auto result = run_scenario(overflowing_uplinks(Backend::kTrioMl, train));
+    const std::string text = result ? "" : result.error().text;
+    std::smatch match;
+    const std::regex pattern("link leaf-0.3>top.0 lost ([0-9]+) packets");
+    return std::regex_search(text, match, pattern) ? std::stod(match[1]) : 0;
+  };
+  const double expected = lost(1);
+  ASSERT_GT(expected, 200);
+  for (const uint32_t train : {2U, 8U}) EXPECT_NEAR(lost(train), expected, 0.2 * expected) << train;
+}
+
+// The top completes blocks without the rack behind the slow uplink, so the run ends.
+TEST(Run, TrainsThatOverflowALinkTakeTheTimeOfPackets) {
+  const auto run = [](uint32_t train) {
+    Scenario scenario = overflowing_uplinks(Backend::kTrioMl, train);
+    scenario.fabric.rate_bits_per_s = 100'000'000'000;
+    scenario.slow_uplinks = {.racks = {1}, .rate_bits_per_s = 10'000'000'000};
+    return run_well(scenario);
+  };
+  const auto lost = [](const RunResult& result) {
+    uint64_t count = 0;
+    for (const LinkResult& link : result.links) count += link.lost;
+    return static_cast<double>(count);
+  };
+  const RunResult one = run(1);
+  ASSERT_GT(lost(one), 200);
+  EXPECT_THAT(one.warnings, ::testing::IsEmpty());
+  const double seconds = in_seconds(one.mean_iteration);
+  for (const uint32_t train : {2U, 8U}) {
+    const RunResult result = run(train);
+    EXPECT_NEAR(lost(result), lost(one), 0.2 * lost(one)) << train;
+    EXPECT_NEAR(in_seconds(result.mean_iteration), seconds, 0.1 * seconds) << train;
+    EXPECT_NEAR(result.degraded_fraction(), one.degraded_fraction(), 0.05) << train;
+    EXPECT_THAT(result.warnings, ElementsAre(HasSubstr("link leaf-1.3>top.1 lost")));
+  }
+}
+
+TEST(Run, WarnsOfTrainsThatWorkersRepair) {
+  for (const uint32_t train : {1U, 2U, 8U}) {
+    Scenario scenario = overflowing_uplinks(Backend::kTrioMlWait, train);
+    scenario.host.retransmission = true;
+    const RunResult result = run_well(scenario);
+    if (train == 1) {
+      EXPECT_THAT(result.warnings, ::testing::IsEmpty());
+      continue;
+    }
+    EXPECT_THAT(result.warnings, ElementsAre(AllOf(HasSubstr("link leaf-0.3>top.0 lost"),
+                                                   HasSubstr("link leaf-1.3>top.1 lost"),
+                                                   HasSubstr("set train=1"))));
+  }
+}
+
+TEST(Run, WarnsOfTrainsThatOverflowHosts) {
+  for (const uint32_t train : {1U, 2U, 8U}) {
+    Scenario scenario = small(Backend::kWaitingSwitch, 12);
+    scenario.window = 1024;
+    scenario.train = train;
+    scenario.model.bucket_bytes = {4 << 20};
+    scenario.iterations = 1;
+    scenario.host = {.packet_cost = nanoseconds(500), .receive_buffer_bytes = 65'536};
+    scenario.host.retransmission = true;
+    const RunResult result = run_well(scenario);
+    const uint64_t overflows = result.workers[0].receive_overflows;
+    EXPECT_GT(overflows, 100U);
+    if (train == 1) {
+      EXPECT_THAT(result.warnings, ::testing::IsEmpty());
+      continue;
+    }
+    const std::string first =
+        fmt::format("worker 0 dropped {} packets: receive buffer full; ", overflows);
+    // Eight of the twelve are named.
+    EXPECT_THAT(result.warnings, ElementsAre(AllOf(StartsWith(first), HasSubstr("worker 7 dropped"),
+                                                   HasSubstr("; 4 more places lost packets"))));
+  }
+}
+
+TEST(Run, WarnsOfTrainsThatOverflowAServer) {
+  Scenario scenario = small(Backend::kSharded, 4);
+  scenario.aggregators = {.colocated = false, .spare = 1};
+  scenario.window = 512;
+  scenario.model.bucket_bytes = {4 << 20};
+  scenario.iterations = 1;
+  scenario.host = {.packet_cost = nanoseconds(500), .receive_buffer_bytes = 65'536};
+  scenario.host.retransmission = true;
+  EXPECT_THAT(run_well(scenario).warnings, ::testing::IsEmpty());
+  scenario.train = 4;
+  EXPECT_THAT(run_well(scenario).warnings,
+              ElementsAre(ContainsRegex("server-0 dropped [0-9]+ packets: receive buffer full")));
 }
 
 TEST(Run, FailureNamesTheFullBuffer) {
   const auto result = run_scenario(overflowing(1));
   ASSERT_FALSE(result);
-  EXPECT_THAT(result.error().text,
-              ::testing::ContainsRegex("dropped [0-9]+ packets: packet buffer full"));
+  EXPECT_THAT(result.error().text, ContainsRegex("dropped [0-9]+ packets: packet buffer full"));
 }
 
 TEST(Run, TrainLongerThanThePacketBufferIsRefused) {
   Scenario scenario = overflowing(64);
   scenario.pfe.overrides = {{"packet_buffer_packets", 32}};
-  EXPECT_THAT(run_scenario(scenario).error().text, ::testing::HasSubstr("train=64"));
+  EXPECT_THAT(run_scenario(scenario).error().text, HasSubstr("train=64"));
 }
 
 }  // namespace

@@ -96,6 +96,13 @@ racks = [1]
   EXPECT_THAT(refusal("straggler.pattern = 'pause+slow'\n"),
               HasSubstr("straggler.pattern=pause+slow is refused: unknown name 'slow'"));
   EXPECT_THAT(refusal("straggler.pattern = 'pause+'\n"), HasSubstr("unknown name ''"));
+  EXPECT_THAT(refusal("straggler.pattern = 'slow-worker+pause+slow-worker'\n"),
+              HasSubstr("straggler.pattern=slow-worker+pause+slow-worker names slow-worker twice; "
+                        "allowed: each pattern once"));
+  for (const char* names : {"none+pause", "pause+none", "none+none"}) {
+    EXPECT_THAT(refusal(fmt::format("straggler.pattern = '{}'\n", names)),
+                HasSubstr("allowed: none alone, or patterns joined by +"));
+  }
   EXPECT_THAT(refusal("straggler.workers = '1,x'\n"),
               HasSubstr("straggler.workers=1,x is not a list of numbers; allowed: 0 to 1023"));
 }

@@ -26,8 +26,9 @@ TEST(Train, TrainOccupiesTheLinkForAllItsPackets) {
   EXPECT_FALSE(bed.b.received[0].packet->congestion_experienced);
   EXPECT_TRUE(bed.b.received[1].packet->congestion_experienced);
   EXPECT_EQ(bed.counters().bytes, 8'000u);
-  EXPECT_EQ(bed.counters().packets, 2u);
-  EXPECT_EQ(bed.counters().tail_dropped, 1u);
+  EXPECT_EQ(bed.counters().packets, 8u);
+  EXPECT_EQ(bed.counters().tail_dropped, 4u);
+  EXPECT_EQ(bed.counters().marked, 4u);
 }
 
 /// Hosts at a switch; the first ones send, the last one receives.

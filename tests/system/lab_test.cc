@@ -14,6 +14,7 @@
 namespace tributary::system_test {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 std::string text_of_file(const std::string& path) {
@@ -133,6 +134,40 @@ TEST(Lab, RunRecordsScenarioAndResult) {
   EXPECT_GT(json["result"]["mean_iteration_ns"], 0);
 }
 
+TEST(Lab, RunWarnsOfTrainsThatWereLost) {
+  const std::string path = scratch("lost.json");
+  Process process({"lab",
+                   "run",
+                   "--backend",
+                   "waiting-switch",
+                   "--workers",
+                   "2",
+                   "--iterations",
+                   "1",
+                   "--train",
+                   "8",
+                   "--window",
+                   "512",
+                   "--model.name",
+                   "custom",
+                   "--model.bucket_bytes",
+                   "4194304",
+                   "--host.packet_cost_ns",
+                   "500",
+                   "--host.receive_buffer_bytes",
+                   "65536",
+                   "--host.retransmission",
+                   "true",
+                   "--json",
+                   path});
+  EXPECT_EQ(process.wait_for_end(), 0);
+  EXPECT_THAT(process.errors(),
+              AllOf(HasSubstr("warning: worker 0 dropped "), HasSubstr("set train=1")));
+  const auto json = nlohmann::json::parse(text_of_file(path));
+  ASSERT_EQ(json["result"]["warnings"].size(), 1);
+  EXPECT_THAT(process.errors(), HasSubstr(json["result"]["warnings"][0].get<std::string>()));
+}
+
 /// A network with a ring beside a Trio-ML job.
 std::string two_jobs() {
   return written("two_jobs.toml", R"(workers = 4
@@ -210,6 +245,8 @@ TEST(Lab, RefusalsAreOneLineAndStatusTwo) {
       {"unknown name 'rings' (did you mean 'ring'?)", {"lab", "compare", "--backends", "rings"}},
       {"--workers: workers='' is not allowed", {"lab", "compare", "--workers", ","}},
       {"--memory=64KB is not allowed", {"lab", "compare", "telemetry", "--memory", "64KB"}},
+      {"straggler.trace: ",
+       {"lab", "run", "--straggler.pattern", "trace", "--straggler.trace", scratch("absent.csv")}},
       {"--top=0 is out of range", {"lab", "compare", "telemetry", "--top", "0"}},
       {"--models stands before 'telemetry'",
        {"lab", "compare", "--models", "vgg11", "telemetry", "--quick"}},

@@ -24,6 +24,7 @@ RunResult by_hand() {
   result.degraded_blocks = 2;
   result.block_latency.mean = nanoseconds(1'500);
   result.block_latency.p99 = microseconds(4);
+  result.warnings = {"a>b lost 1 packet"};
   result.packets = 77;
   result.digest = 0xabc;
   WorkerResult worker;
@@ -60,6 +61,7 @@ TEST(RunJson, TimesAreInNanosecondsAndSharesAreShares) {
   EXPECT_EQ(json["workers"][0]["dropped_out"], true);
   EXPECT_EQ(json["links"][0]["utilisation"], 0.25);
   EXPECT_EQ(json["aggregators"][0]["parts"][0]["value"], 0.5);
+  EXPECT_EQ(json["warnings"], Json({"a>b lost 1 packet"}));
   EXPECT_EQ(json["digest"], "0000000000000abc");
 }
 
