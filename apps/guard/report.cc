@@ -51,7 +51,7 @@ std::vector<Culprit> Report::culprits() const {
     all.push_back(entries_[number % entries_.size()]);
   }
   // Timer threads run side by side on some machines, so the order of entries of one time is theirs.
-  std::ranges::stable_sort(all, {}, [](const Culprit& culprit) {
+  std::ranges::sort(all, {}, [](const Culprit& culprit) {
     const auto narrowness = kLevelCount - static_cast<uint32_t>(culprit.level);
     return std::tuple(culprit.detected_at, narrowness, culprit.kind, culprit.destination,
                       culprit.source);
