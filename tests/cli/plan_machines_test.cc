@@ -96,7 +96,7 @@ TEST(PlanMachines, NumbersOutOfRangeAreRefused) {
     const std::string machine = odd[0] == 'a' ? "-1" : odd;
     EXPECT_EQ(refusal("4", odd), "--servers=" + machine +
                                      " is not allowed; allowed: a number from 0 to 256, or a list "
-                                     "of ADDRESS[:PORT][@GBIT], as in 10.0.0.2:12000@25");
+                                     "of ADDRESS[:PORT][@GBIT[/SUM]], as in 10.0.0.2:12000@25/8");
   }
   std::string many = "a0";
   for (uint32_t i = 1; i <= kPlanMachinesMax; i++) many += fmt::format(",a{}", i);
