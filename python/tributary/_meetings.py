@@ -12,6 +12,7 @@ Tests:   tests/python/ranks_unequal.py, tests/python/ranks_late.py
 """
 
 import collections
+import ctypes
 import datetime
 import struct
 import threading
@@ -87,7 +88,12 @@ class Meetings:
         self._send(REFUSED, text).checked = True  # The caller raises it.
 
     def end(self, timeout_s):
-        """Compares the ranks before this one leaves the job."""
+        """Compares the ranks before this one leaves the job.
+
+        Gloo's thread may hold the last cards for a moment longer. If it then freed their Python objects while the
+        interpreter ends, it would abort the process. So these cards live until the process ends.
+        """
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._pending))
         try:
             self.meet(timeout_s=timeout_s)
         except errors.TributaryError:
@@ -113,7 +119,7 @@ class Meetings:
             packed = _HEAD.pack(self._started, action) + content
             own[: len(packed)] = torch.frombuffer(bytearray(packed), dtype=torch.uint8)
             every = [torch.empty_like(own) for _ in range(group.size())]
-            cards = _Cards(self, group.inner.allgather([every], [own]), every)
+            cards = _Cards(self, group.inner.allgather([every], [own]), every, own)
             self._pending.append(cards)
             while self._pending[0].is_over() or (
                 len(self._pending) > WORKS_KEPT and self._pending[0].is_done()
@@ -151,12 +157,13 @@ def _by_count(counts):
 class _Cards:
     """The cards of one meeting, which may still be on their way."""
 
-    def __init__(self, meetings, work, every):
+    def __init__(self, meetings, work, every, own):
         self.work = work
         self.checked = False
         self.met = None  # The _MetWork, kept for C++, which keeps only its own half alive.
         self._meetings = meetings
         self._every = every
+        self._own = own  # Kept, so that Gloo's thread does not free a Python object. See Meetings.end().
 
     def is_over(self):
         """Returns True if nobody will ask for them again."""

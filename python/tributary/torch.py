@@ -25,6 +25,7 @@ import atexit
 import datetime
 import os
 import sys
+import time
 
 import torch.distributed as dist
 from torch.distributed.constants import default_pg_timeout
@@ -45,6 +46,9 @@ from ._report import end_epoch
 from .communicator import keys_of, url_with
 
 DEADLINE_MS = 60000  # The library's default.
+# Gloo's threads free the Python objects of finished calls, for which they need the interpreter's lock. A thread
+# that asks for it after the interpreter has begun to end aborts the process, so the end waits for them. Assumed.
+GLOO_RELEASE_S = 0.05
 DEADLINE_MS_MAX = 86_400_000  # One day: the largest value of the URL's deadline_ms.
 
 
@@ -172,6 +176,8 @@ def _end_process():
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(1)
+    if active_or_none() is not None:
+        time.sleep(GLOO_RELEASE_S)
 
 
 def _end_active():

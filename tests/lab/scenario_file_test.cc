@@ -3,6 +3,7 @@
 // Last, each refusal with its whole line.
 #include "lab/scenario_file.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
