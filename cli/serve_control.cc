@@ -89,7 +89,7 @@ void add_control_flags(CLI::App& command, ControlFlags& flags) {
       ->type_name("[ADDRESS:]PORT");
   command
       .add_option("--http-token-file", flags.http_token_file,
-                  "File with tokens, of which every request to --http must carry one; mode 600. A "
+                  "File with tokens, mode 600; every request to --http must carry one of them. A "
                   "line is TOKEN [read|write] [LAST_DAY]. Default: the systemd credential "
                   "tributary-http-token, if there is one")
       ->type_name("FILE");

@@ -3,7 +3,7 @@
 /// Returns the pages of idle memory to the operating system, a slice at a time, so that a core can do
 /// it between two bursts.
 ///
-/// Model:   The owner adds ranges whose bytes it needs no longer, and calls return_slice() until
+/// Model:   The owner adds ranges of unused bytes, and calls return_slice() until
 ///          is_done(). Their bytes are undefined afterwards. The addresses stay valid: the kernel
 ///          gives a zeroed page at the next access.
 /// Threads: The owner of the memory.

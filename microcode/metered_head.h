@@ -75,7 +75,7 @@ class MeteredHead {
     if (meter_ != nullptr) meter_->read_head(offset_bytes, size_bytes, place_);
     return bytes_.subspan(offset_bytes, size_bytes);
   }
-  /// For code that first decodes and then reports with read() what it has decoded.
+  /// For a decoder that reports the bytes that it has read afterwards, with read().
   operator PacketHead() const { return PacketHead(bytes_); }
 
  private:

@@ -86,7 +86,7 @@ struct SourceStanding {
   Handshakes::Completion handshake = {};
 };
 
-/// What a packet tells about its source if it is forwarded.
+/// The effect of a forwarded packet on the knowledge about its source.
 enum class Learning : uint8_t {
   kNothing,
   kNominate,  ///< The source becomes a candidate.

@@ -2,12 +2,12 @@
 """Compares the ranks wherever all of them meet in Gloo, with straggler mitigation.
 
 The aggregator takes a rank that makes fewer all-reduces than the others for a late one, and continues without it.
-So each collective that Gloo handles starts with an all_gather of cards: what a rank does, and how many
-all-reduces it has started. Where these differ, every rank raises.
+So each collective that Gloo handles starts with an all_gather of cards. A card has the rank's action and the
+number of all-reduces that it has started. If these differ, every rank raises.
 
 Counts:  All-reduces of callbacks do not count, because their number at a meeting depends on timing.
-Order:   A card travels in the order of the calls, also one that nobody waits for.
-Errors:  Mismatch for different counts, InvalidArgument for what a rank refuses. Both on every rank.
+Order:   Cards travel in the order of the calls, also those that no rank waits for.
+Errors:  Mismatch for different counts, InvalidArgument for a rank's refusal. Both on every rank.
 Tests:   tests/python/ranks_unequal.py, tests/python/ranks_late.py
 """
 
@@ -23,7 +23,7 @@ import torch
 from . import errors
 from ._work import WORKS_KEPT, AfterWork, callback_depth
 
-# What a rank does at a meeting.
+# Actions of a rank at a meeting.
 COLLECTIVE = 0  # A collective of the script or of DDP, or a report.
 REHEARSED = 1  # The call of take_gradients() after the rehearsal.
 REFUSED = 2  # It raises InvalidArgument with the card's text.

@@ -70,7 +70,7 @@ class TokenGate {
   [[nodiscard]] Verdict judge(const Request& request, const Tokens& tokens) const;
   /// Judges the token that a header or URL names.
   [[nodiscard]] Verdict judge_token(const Tokens& tokens, const std::string& token) const;
-  /// Returns the token of which the request has the cookie; null: none.
+  /// Returns the token whose cookie the request carries; null for none.
   [[nodiscard]] const Token* token_of_cookie(const Request& request, const Tokens& tokens) const;
   [[nodiscard]] std::string cookie_of(const Token& token) const;
   [[nodiscard]] Reply login_reply(const Request& request, const Token& token) const;

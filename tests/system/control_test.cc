@@ -28,6 +28,17 @@ constexpr uint32_t kStopped = 2;
 /// The rank of a paused worker is in `who` from here on.
 constexpr std::chrono::seconds kNamedWithin{1};
 
+/// Starts the two workers of a job, which reduce until they are ended.
+Workers start_endless_pair(const Server& server, const std::string& elements) {
+  Workers workers;
+  for (uint32_t rank = 0; rank < 2; rank++) {
+    workers.push_back(
+        start_worker(server, rank, 2,
+                     {"--elements", elements, "--iterations", "10000000", "--deadline-s", "60"}));
+  }
+  return workers;
+}
+
 json rows() { return json::parse(run({"who", "--json"}))["rows"]; }
 
 /// Asks until the rows are about these ranks. A loaded machine may delay others, too.
@@ -113,12 +124,7 @@ TEST_F(Control, WhoNamesAPausedRankWithinASecond) {
 
 TEST_F(Control, JobShowsWhatItsWorkersReport) {
   Server server({"id=1,sources=2"}, {"--name", "box"});
-  Workers workers;
-  for (uint32_t rank = 0; rank < 2; rank++) {
-    workers.push_back(
-        start_worker(server, rank, 2,
-                     {"--elements", "60000", "--iterations", "10000000", "--deadline-s", "60"}));
-  }
+  const Workers workers = start_endless_pair(server, "60000");
   const auto sources = [this] {
     return control::ask(folder_ + "/box.sock", "GET", "/v1/jobs/1")->at("sources");
   };
@@ -143,12 +149,7 @@ constexpr std::chrono::milliseconds kAnswerWithin{50};
 
 TEST_F(Control, AnswersSoonAtFullLoad) {
   Server server({"id=1,sources=2"}, {"--name", "box"});
-  Workers workers;
-  for (uint32_t rank = 0; rank < 2; rank++) {
-    workers.push_back(
-        start_worker(server, rank, 2,
-                     {"--elements", "1000000", "--iterations", "10000000", "--deadline-s", "60"}));
-  }
+  const Workers workers = start_endless_pair(server, "1000000");
   server.wait_until_counted("block_completed", 1000);
   std::vector<Clock::duration> waits;
   for (uint32_t i = 0; i < kQuestions; i++) {
