@@ -86,8 +86,7 @@ uint64_t counted_packets(const programs::RunReport& report) {
         std::find(kGuardEvents.begin(), kGuardEvents.end(), outcome.name) != kGuardEvents.end();
     if (!is_event) packets += outcome.counter.packets;
   }
-  // The paper's filter counts the packets that it drops (Trio paper §3.2).
-  return report.program == "filter" ? packets + report.output.forwarded : packets;
+  return packets;
 }
 
 const char* machine_of(const MachineRun& run) { return run.end.report.model ? "model" : "live"; }
