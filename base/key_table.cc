@@ -294,8 +294,11 @@ Result<KeyValues> KeyTable::parse(std::string_view text) const {
     const std::string_view item = text.substr(begin, end - begin);
     const size_t equals = item.find('=');
     if (equals == std::string_view::npos || equals == 0) {
+      std::vector<std::string_view> names;
+      for (const KeySpec& key : keys_) names.push_back(key.name);
       return failure(
-          fmt::format("{}: '{}' is not key=value; allowed: key=value,key=value,…", where, item));
+          fmt::format("{}: '{}' is not key=value; allowed keys: {}", where, item,
+                      names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "))));
     }
     written.push_back({.name = std::string(item.substr(0, equals)),
                        .text = std::string(item.substr(equals + 1)),

@@ -99,11 +99,12 @@ Result<InlineSideSpec> parse_inline_side(std::string_view text) {
   if (text.starts_with(kVxlanPrefix)) return parse_tunnel(text);
   if (text.starts_with(kDpdkPrefix)) return parse_dpdk(text);
   const std::string_view name =
-      text.starts_with(kPacketPrefix) ? text.substr(kPacketPrefix.size()) : std::string_view();
-  if (name.empty() || name.find(',') != std::string_view::npos) {
-    return failure(fmt::format(
-        "--port '{}' is refused; allowed for a program: {}INTERFACE, {}DEVICE[,key=value]... or {}",
-        text, kPacketPrefix, kDpdkPrefix, kTunnelShape));
+      text.starts_with(kPacketPrefix) ? text.substr(kPacketPrefix.size()) : text;
+  if (name.empty() || name.find_first_of(",:") != std::string_view::npos) {
+    return failure(
+        fmt::format("--port '{}' is refused; allowed for a program: INTERFACE, {}INTERFACE, "
+                    "{}DEVICE[,key=value]... or {}",
+                    text, kPacketPrefix, kDpdkPrefix, kTunnelShape));
   }
   return InlineSideSpec{std::string(text), FrameSocket::Config{.interface = std::string(name)}};
 }

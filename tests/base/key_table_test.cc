@@ -103,10 +103,13 @@ TEST(KeyTable, RefusesIncompleteAndMalformedRows) {
   EXPECT_EQ(refusal("id=1,id=2"), "--job: key 'id' is given twice; allowed: once");
   EXPECT_EQ(refusal("id="), "--job: id= is empty; allowed: a whole number from 0 to 255");
   EXPECT_EQ(refusal("id=1,label="), "--job: label= is empty; allowed: text that is not empty");
-  EXPECT_EQ(refusal("id"), "--job: 'id' is not key=value; allowed: key=value,key=value,…");
-  EXPECT_EQ(refusal(""), "--job: '' is not key=value; allowed: key=value,key=value,…");
-  EXPECT_EQ(refusal("id=1,"), "--job: '' is not key=value; allowed: key=value,key=value,…");
-  EXPECT_EQ(refusal("=1"), "--job: '=1' is not key=value; allowed: key=value,key=value,…");
+  const std::string keys = "id, sources, mitigation, timeout_ms, group, label";
+  EXPECT_EQ(refusal("id"), "--job: 'id' is not key=value; allowed keys: " + keys);
+  EXPECT_EQ(refusal(""), "--job: '' is not key=value; allowed keys: " + keys);
+  EXPECT_EQ(refusal("id=1,"), "--job: '' is not key=value; allowed keys: " + keys);
+  EXPECT_EQ(refusal("=1"), "--job: '=1' is not key=value; allowed keys: " + keys);
+  EXPECT_EQ(KeyTable("none", {}).parse("id").error().text,
+            "--none: 'id' is not key=value; allowed keys: none");
 }
 
 TEST(KeyTable, RefusesWrongTypesFromAFile) {

@@ -65,9 +65,12 @@ TEST(InlineSideSpec, RefusalsSayWhatIsAllowed) {
     const auto side = parse_inline_side(text);
     return side ? std::string("accepted") : side.error().text;
   };
-  for (const char* text : {"", "eth0", "packet:", "packet:eth0,ip=10.0.0.1/24", "udp:127.0.0.1"}) {
-    EXPECT_THAT(refusal(text),
-                HasSubstr("packet:INTERFACE, dpdk:DEVICE[,key=value]... or vxlan:ADDRESS"))
+  EXPECT_EQ(parse_inline_side("eth0")->interface(), "eth0");
+  for (const char* text :
+       {"", "eth0,ip=1", "packet:", "packet:eth0,ip=10.0.0.1/24", "udp:127.0.0.1"}) {
+    EXPECT_THAT(
+        refusal(text),
+        HasSubstr("INTERFACE, packet:INTERFACE, dpdk:DEVICE[,key=value]... or vxlan:ADDRESS"))
         << text;
   }
   EXPECT_THAT(refusal("dpdk:eth0"), HasSubstr("--port 'dpdk:eth0': 'eth0' is not a device"));
