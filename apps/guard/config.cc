@@ -3,6 +3,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <charconv>
+
+#include "base/endpoint.h"
+
 namespace tributary::guard {
 namespace {
 
@@ -37,6 +42,28 @@ bool contains(const AllowedPrefix& prefix, const Address& address) {
   const uint32_t bits_left = prefix.bits % 8;
   if (bits_left == 0) return true;
   return ((address[whole_bytes] ^ prefix.address[whole_bytes]) >> (8 - bits_left)) == 0;
+}
+
+Result<AllowedPrefix> parse_prefix(std::string_view text) {
+  const auto refused = [&] {
+    return failure(
+        fmt::format("'{}' is refused; allowed: ADDRESS/BITS, several joined by +", text));
+  };
+  const size_t slash = text.find('/');
+  if (slash == std::string_view::npos) return refused();
+  const std::string_view address = text.substr(0, slash), bits_text = text.substr(slash + 1);
+  const bool is_ipv6 = address.find(':') != std::string_view::npos;
+  const auto endpoint =
+      Endpoint::parse(is_ipv6 ? fmt::format("[{}]:1", address) : fmt::format("{}:1", address));
+  uint32_t bits = 0;
+  const auto [end, fault] =
+      std::from_chars(bits_text.data(), bits_text.data() + bits_text.size(), bits);
+  const uint32_t bits_max = is_ipv6 ? 128 : 32;
+  if (!endpoint || fault != std::errc() || end != bits_text.data() + bits_text.size() ||
+      bits > bits_max) {
+    return refused();
+  }
+  return AllowedPrefix{.address = endpoint->address, .bits = 128 - bits_max + bits};
 }
 
 }  // namespace
@@ -104,6 +131,18 @@ Result<void> check(const GuardConfig& config) {
     checks.range("allowed prefix bits", prefix.bits, 0, 128);
   }
   return checks.result();
+}
+
+Result<std::vector<AllowedPrefix>> parse_allowed(std::string_view text) {
+  std::vector<AllowedPrefix> allowed;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find('+', begin), text.size());
+    auto prefix = parse_prefix(text.substr(begin, end - begin));
+    if (!prefix) return tl::unexpected(prefix.error());
+    allowed.push_back(*prefix);
+    begin = end + 1;
+  }
+  return allowed;
 }
 
 bool is_allowed(const GuardConfig& config, const Address& source) {

@@ -11,6 +11,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "apps/guard/packet_facts.h"
@@ -99,6 +100,9 @@ struct GuardConfig {
 
 /// Refuses values out of range.
 [[nodiscard]] Result<void> check(const GuardConfig& config);
+
+/// Parses prefixes joined by +, as in "10.0.0.0/8+fd00::/8".
+[[nodiscard]] Result<std::vector<AllowedPrefix>> parse_allowed(std::string_view text);
 
 /// Returns whether a source is in the list.
 [[nodiscard]] bool is_allowed(const GuardConfig& config, const Address& source);

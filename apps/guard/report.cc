@@ -21,6 +21,8 @@ std::string text_of(const Address& address) {
   return host.front() == '[' ? host.substr(1, host.size() - 2) : host;
 }
 
+}  // namespace
+
 std::string source_text(const Culprit& culprit) {
   if (culprit.level == Level::kDestination) return "anywhere";
   Endpoint endpoint;
@@ -29,20 +31,20 @@ std::string source_text(const Culprit& culprit) {
   return fmt::format("{}/{}", text_of(culprit.source), bits);
 }
 
-}  // namespace
+std::string destination_text(const Culprit& culprit) { return text_of(culprit.destination); }
 
-std::string to_text(const Culprit& culprit) {
+std::string to_text(const Culprit& culprit, Instant start) {
   std::string text = fmt::format(
       "{} from {} to {}: {} packets/s, allowed {}; above since {:.3f} s, detected at {:.3f} s, "
       "last above at {:.3f} s; action {}, {} packets dropped",
-      to_string(culprit.kind), source_text(culprit), text_of(culprit.destination), culprit.pps_max,
-      culprit.pps_allowed, in_seconds(culprit.above_since.since_start()),
-      in_seconds(culprit.detected_at.since_start()), in_seconds(culprit.above_last.since_start()),
+      to_string(culprit.kind), source_text(culprit), destination_text(culprit), culprit.pps_max,
+      culprit.pps_allowed, in_seconds(culprit.above_since - start),
+      in_seconds(culprit.detected_at - start), in_seconds(culprit.above_last - start),
       to_string(culprit.action), culprit.dropped);
   if (culprit.end == Change::kNone) return text;
   return text + fmt::format("; {} at {:.3f} s",
                             culprit.end == Change::kRecovered ? "recovered" : "timed out",
-                            in_seconds(culprit.ended_at.since_start()));
+                            in_seconds(culprit.ended_at - start));
 }
 
 std::vector<Culprit> Report::culprits() const {

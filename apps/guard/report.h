@@ -39,7 +39,11 @@ struct Culprit {
 };
 
 /// Returns one line: "tcp_syn from anywhere to 198.18.0.1: 200000 packets/s, allowed 20000; …".
-[[nodiscard]] std::string to_text(const Culprit& culprit);
+/// @param start The times in the line count from here.
+[[nodiscard]] std::string to_text(const Culprit& culprit, Instant start = Instant());
+/// Return the culprit's sources, as in "192.0.2.0/24" or "anywhere", and its destination.
+[[nodiscard]] std::string source_text(const Culprit& culprit);
+[[nodiscard]] std::string destination_text(const Culprit& culprit);
 
 class Report {
  public:
@@ -67,6 +71,12 @@ class Report {
 
   /// Returns the entries, oldest first. Allocates; for readers, not for the packet path.
   [[nodiscard]] std::vector<Culprit> culprits() const;
+  /// Returns how many entries were added. Their numbers count from 0.
+  [[nodiscard]] uint64_t added() const { return added_; }
+  /// Returns an entry; null if it has been replaced. @pre number < added().
+  [[nodiscard]] const Culprit* entry(uint64_t number) const {
+    return is_replaced(number) ? nullptr : &entries_[number % entries_.size()];
+  }
   /// Returns the entries that were replaced by later ones.
   [[nodiscard]] uint64_t replaced() const {
     return added_ > entries_.size() ? added_ - entries_.size() : 0;

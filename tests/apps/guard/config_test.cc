@@ -87,5 +87,22 @@ TEST(GuardConfig, NamesAreStable) {
   EXPECT_STREQ(to_string(PacketKind::kTcpSyn), "tcp_syn");
 }
 
+TEST(GuardConfig, ParsesTheAllowList) {
+  const auto allowed = parse_allowed("10.0.0.0/8+192.0.2.1/32+fd00::/8+::/0");
+  ASSERT_TRUE(allowed);
+  ASSERT_EQ(allowed->size(), 4U);
+  EXPECT_EQ((*allowed)[0].bits, 96U + 8U);
+  EXPECT_EQ((*allowed)[1].address, Endpoint::parse("192.0.2.1:1")->address);
+  EXPECT_EQ((*allowed)[2].bits, 8U);
+  EXPECT_EQ((*allowed)[3].bits, 0U);
+  for (const char* wrong :
+       {"", "10.0.0.0", "10.0.0.0/33", "10.0.0.0/8+", "+10.0.0.0/8", "fd00::/129", "10.0.0.0/-1",
+        "10.0.0.0/8x", "[::1]/8", "10.0.0.0:1/8"}) {
+    const auto refused = parse_allowed(wrong);
+    ASSERT_FALSE(refused) << wrong;
+    EXPECT_THAT(refused.error().text, ::testing::HasSubstr("ADDRESS/BITS")) << wrong;
+  }
+}
+
 }  // namespace
 }  // namespace tributary::guard

@@ -27,6 +27,10 @@ TEST(GuardReport, LinesSayWhoWhenAndWhy) {
   EXPECT_EQ(to_text(culprit),
             "tcp_syn from 192.0.2.0/24 to 198.18.0.1: 900 packets/s, allowed 200; above since "
             "1.000 s, detected at 4.250 s, last above at 5.000 s; action drop, 17 packets dropped");
+  EXPECT_NE(to_text(culprit, Instant() + seconds(1)).find("above since 0.000 s, detected at 3.250"),
+            std::string::npos);
+  EXPECT_EQ(source_text(culprit), "192.0.2.0/24");
+  EXPECT_EQ(destination_text(culprit), "198.18.0.1");
   culprit.source = address("[2001:db8::]:1");
   culprit.source_bits = 48;
   culprit.end = Change::kRecovered;
@@ -58,6 +62,9 @@ TEST(GuardReport, ReplacesTheOldest) {
   std::vector<uint64_t> numbers;
   for (uint32_t i = 0; i < 3; i++) numbers.push_back(report.add({.pps_allowed = i}));
   EXPECT_EQ(report.replaced(), 1U);
+  EXPECT_EQ(report.added(), 3U);
+  EXPECT_EQ(report.entry(0), nullptr);
+  EXPECT_EQ(report.entry(2)->pps_allowed, 2U);
   report.update(numbers[0], tracker);  // Replaced: no effect on the entry in its place.
   report.close(numbers[0], Change::kTimedOut, Instant());
   report.update(numbers[1], tracker);
