@@ -6,6 +6,7 @@
 
 #include "base/result_file.h"
 #include "cli/console.h"
+#include "cli/live_command.h"
 #include "cli/settings.h"
 #include "cli/status_line.h"
 
@@ -75,12 +76,7 @@ void add_capture_run(CLI::App& command, const CaptureProgram& program, const std
                   "Capture to write, with the packets that the program forwards")
       ->type_name("FILE");
   if (program.has_flow_records) {
-    command.add_option("--records", flags->request.records, "Write flow records as JSON lines")
-        ->type_name("FILE");
-    command
-        .add_option("--ipfix", flags->request.ipfix,
-                    "Write flow records as an IPFIX file (RFC 5655)")
-        ->type_name("FILE");
+    add_record_files(command, flags->request.records, flags->request.ipfix);
   }
   command.add_option("--on", flags->on, "The machine: live (this computer) or model (a Trio chip)")
       ->check(CLI::IsMember({"live", "model"}))

@@ -7,15 +7,24 @@
 
 #include "cli/capture_command.h"
 #include "cli/console.h"
+#include "cli/live_command.h"
 #include "cli/settings.h"
 
 namespace tributary::cli {
 
-int program_main(const programs::CaptureProgram& program, int argc, const char* const* argv) {
+int program_main(const programs::ServedProgram& program, int argc, const char* const* argv) {
   const std::string name(program.name);
   CLI::App app(std::string(program.summary), name);
   int exit_code = 0;
   add_capture_run(app, program, name, exit_code);
+  CLI::App* const serve =
+      app.add_subcommand("serve", "Run the program on live traffic; serve --help lists its flags");
+  add_live_run(*serve, program, name + " serve", exit_code);
+  // The flags before `serve` belong to a run over a capture, which there is none of then.
+  serve->preparse_callback([&app](size_t) {
+    for (CLI::Option* option : app.get_options()) option->required(false);
+    app.callback({});
+  });
   const auto ended = parse_command_line(app, argc, argv, std::cout, std::cerr);
   return end_output(ended.value_or(exit_code));
 }

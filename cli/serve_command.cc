@@ -2,26 +2,25 @@
 #include "cli/serve_command.h"
 
 #include <fmt/format.h>
-#include <pthread.h>
 
-#include <csignal>
-#include <cstdio>
 #include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "base/cpus.h"
-#include "base/result_file.h"
 #include "cli/console.h"
+#include "cli/core_flags.h"
+#include "cli/live_command.h"
 #include "cli/plan_command.h"
 #include "cli/plan_machines.h"
 #include "cli/serve_control.h"
 #include "cli/serve_log.h"
+#include "cli/serve_loop.h"
 #include "cli/serve_program.h"
 #include "cli/serve_record.h"
 #include "cli/serve_reload.h"
 #include "cli/serve_service.h"
+#include "cli/serve_status.h"
 #include "cli/serve_switchml.h"
 #include "cli/settings.h"
 #include "cli/version.h"
@@ -36,6 +35,8 @@ namespace tributary::cli {
 namespace {
 
 using wire::Protocol;
+
+const std::string kTitle = "tributary serve";
 
 /// For the predicted time only. Assumed: the usual MTU of Ethernet.
 constexpr uint32_t kEthernetMtu = 1500;
@@ -55,38 +56,14 @@ struct ServeFlags {
   std::vector<KeyValues> jobs;
   PlanFlags plan;       ///< Without workers: this server is not a directory.
   std::string program;  ///< Empty: an aggregator.
-  std::string listen;   ///< Empty: the protocol's default.
+  std::string records;  ///< Of the program.
+  std::string ipfix;
+  std::string listen;  ///< Empty: the protocol's default.
   std::vector<std::string> ports;
+  CoreFlags cores;
   std::string json_path;
   uint32_t linger_s = 0;
-  std::string cpus;
 };
-
-/// The signals that end the server or ask for a file. Every thread blocks them and the main
-/// thread waits for them, so no handler ever interrupts a core.
-sigset_t awaited_signals() {
-  sigset_t set;
-  sigemptyset(&set);
-  sigaddset(&set, SIGINT);
-  sigaddset(&set, SIGTERM);
-  // A blocked signal would reach the main thread even if nohup has set it to be ignored.
-  struct sigaction hang_up {};
-  if (sigaction(SIGHUP, nullptr, &hang_up) == 0 && hang_up.sa_handler != SIG_IGN) {
-    sigaddset(&set, SIGHUP);
-  }
-  sigaddset(&set, SIGUSR1);
-  sigaddset(&set, SIGUSR2);
-  return set;
-}
-
-using Stats = std::function<nlohmann::json()>;
-
-bool write_stats(const Stats& stats, const std::string& path) {
-  if (path.empty()) return true;
-  const auto written = write_result_file(path, stats().dump(2) + "\n");
-  if (!written) print_error("tributary serve: --json {}\n", written.error().text);
-  return written.has_value();
-}
 
 Result<void> check_cores(uint32_t cores) {
   if ((cores & (cores - 1)) == 0) return {};
@@ -116,14 +93,6 @@ Result<io::DevicePortSpec> devices_of(const ServeFlags& flags) {
   return devices;
 }
 
-/// Returns the CPUs of --cpus; none without it.
-Result<std::vector<int>> cpus_of(const ServeFlags& flags) {
-  if (flags.cpus.empty()) return std::vector<int>();
-  auto cpus = parse_cpus(flags.cpus, cpus_allowed());
-  if (!cpus) return failure(fmt::format("--cpus: {}", cpus.error().text));
-  return cpus;
-}
-
 /// Returns a flag of the directory that was given; null: none.
 const char* given_plan_flag(const CLI::App& command) {
   for (const char* flag : {"--workers", "--servers", "--colocated", "--gbit", "--sum-gbit"}) {
@@ -137,6 +106,10 @@ Result<server::ApplianceConfig> complete(const ServeFlags& flags) {
   const auto listen = listen_address(flags);
   if (!listen) return tl::unexpected(listen.error());
   config.listen = *listen;
+  config.cores = flags.cores.cores;
+  config.spin_us = flags.cores.spin_us;
+  config.cpu_percent = flags.cores.cpu_percent;
+  config.buffer_mb = flags.cores.buffer_mb;
   if (const auto good = check_cores(config.cores); !good) return tl::unexpected(good.error());
   if (const auto good = check_record_flags(flags.command, flags.record, config.cores); !good) {
     return tl::unexpected(good.error());
@@ -146,7 +119,7 @@ Result<server::ApplianceConfig> complete(const ServeFlags& flags) {
   auto devices = devices_of(flags);
   if (!devices) return tl::unexpected(devices.error());
   config.devices = *std::move(devices);
-  auto cpus = cpus_of(flags);
+  auto cpus = cpus_of(flags.cores);
   if (!cpus) return tl::unexpected(cpus.error());
   config.cpus = *std::move(cpus);
   for (const KeyValues& row : flags.jobs) {
@@ -170,83 +143,7 @@ Result<server::ApplianceConfig> complete(const ServeFlags& flags) {
   return config;
 }
 
-int refuse(const Error& error) {
-  print_error("tributary serve: {}\n", error.text);
-  return kExitUsage;
-}
-
-/// The protocol's part of serve().
-struct Service {
-  std::string what;  ///< For the first line.
-  std::vector<std::string> warnings;
-  Stats stats;
-  std::function<std::string()> status;  ///< One line; asks every core.
-  std::function<bool()> is_in_use;
-  std::function<void()> stop;
-  std::function<void()> on_ready = [] {};   ///< Called before "ready".
-  std::function<void()> begin_end = [] {};  ///< Called when a signal ends the server.
-  std::function<void()> reload = {};        ///< Called on SIGHUP; null: SIGHUP ends the server.
-  std::function<void()> record = {};        ///< Called on SIGUSR2; null: there is no recorder.
-};
-
-/// Waits for a signal. Writes the counters if it is SIGUSR1, writes a recording if it is SIGUSR2, and
-/// reloads if it is SIGHUP.
-/// @param pause Longest wait; null: no limit.
-/// @return whether a signal came that ends the server.
-bool take_ending_signal(const ServeFlags& flags, const Service& service, const timespec* pause) {
-  const sigset_t signals = awaited_signals();
-  const int signal = sigtimedwait(&signals, nullptr, pause);
-  if (signal == SIGUSR1) write_stats(service.stats, flags.json_path);
-  if (signal == SIGUSR2 && service.record) service.record();
-  if (signal == SIGUSR2 && !service.record) {
-    print_error("tributary serve: SIGUSR2: this server has no flight recorder\n");
-  }
-  if (signal == SIGHUP && service.reload) {
-    service.reload();
-    return false;
-  }
-  return signal == SIGINT || signal == SIGTERM || signal == SIGHUP;
-}
-
-/// Waits until all workers have left, a signal comes, or --linger-s have passed.
-void linger(const ServeFlags& flags, const Service& service) {
-  constexpr int64_t kAskEveryNs = 20'000'000;
-  constexpr uint32_t kAsksPerSecond = 50;
-  const timespec pause{.tv_sec = 0, .tv_nsec = kAskEveryNs};
-  if (flags.linger_s > 0 && service.is_in_use()) {
-    print_error(
-        "tributary serve: waiting up to {} s for workers to leave; a second signal ends at once\n",
-        flags.linger_s);
-  }
-  for (uint64_t asks = uint64_t{flags.linger_s} * kAsksPerSecond; asks > 0; asks--) {
-    if (!service.is_in_use() || take_ending_signal(flags, service, &pause)) return;
-  }
-}
-
-/// Writes the counters at once to check the path, then serves until a signal ends it.
-/// @return the exit code.
-int serve(const ServeFlags& flags, const Service& service) {
-  const Stats& stats = service.stats;
-  auto manager = server::ServiceManager::from_environment();
-  if (!manager) return refuse(manager.error());
-  if (!write_stats(stats, flags.json_path)) return kExitUsage;
-  for (const std::string& warning : service.warnings) {
-    print_error("tributary serve: warning: {}\n", warning);
-  }
-  print_error("tributary serve: {}, {} cores\n", service.what, flags.appliance.cores);
-  service.on_ready();
-  // Programs wait for this line, so do not serve without it.
-  print("ready\n");
-  if (std::fflush(stdout) != 0) return end_output(1);
-  ServiceReports reports(*std::move(manager), service.status);
-
-  while (!take_ending_signal(flags, service, reports.pause())) reports.report();
-  reports.report_end(seconds(flags.linger_s));
-  service.begin_end();
-  linger(flags, service);
-  service.stop();
-  return write_stats(stats, flags.json_path) ? 0 : 1;
-}
+int refuse(const Error& error) { return cli::refuse(kTitle, error); }
 
 void log_start(server::Log& log, const server::Appliance& appliance,
                const server::ApplianceConfig& config) {
@@ -300,25 +197,29 @@ int run_trio_ml(const ServeFlags& flags) {
   }
   std::function<void()> record;
   if (recorder != nullptr) record = [&recorder] { recorder->store(recorder::Cause::kSignal); };
-  return serve(flags, {.what = what,
-                       .warnings = warnings,
-                       .stats = stats,
-                       .status = [&appliance] { return status_line(appliance.snapshot()); },
-                       .is_in_use = [&appliance] { return appliance.is_in_use(); },
-                       .stop =
-                           [&appliance, &log, &recorder] {
-                             if (recorder != nullptr) recorder->stop();
-                             appliance.stop();
-                             log.stop();
-                           },
-                       .on_ready = [&] { log_start(log.log(), appliance, *config); },
-                       .begin_end =
-                           [&control, &log] {
-                             (*control)->set_ending();
-                             log.log().write(server::LogLevel::kInfo, "server_stopping");
-                           },
-                       .reload = reload,
-                       .record = record});
+  return serve({.title = kTitle,
+                .what = what,
+                .cores = config->cores,
+                .json_path = flags.json_path,
+                .linger_s = flags.linger_s,
+                .warnings = warnings,
+                .stats = stats,
+                .status = [&appliance] { return status_line(appliance.snapshot()); },
+                .is_in_use = [&appliance] { return appliance.is_in_use(); },
+                .stop =
+                    [&appliance, &log, &recorder] {
+                      if (recorder != nullptr) recorder->stop();
+                      appliance.stop();
+                      log.stop();
+                    },
+                .on_ready = [&] { log_start(log.log(), appliance, *config); },
+                .begin_end =
+                    [&control, &log] {
+                      (*control)->set_ending();
+                      log.log().write(server::LogLevel::kInfo, "server_stopping");
+                    },
+                .reload = reload,
+                .record = record});
 }
 
 int run_switchml(const ServeFlags& flags) {
@@ -328,13 +229,13 @@ int run_switchml(const ServeFlags& flags) {
   if (const char* flag = given_plan_flag(flags.command); flag != nullptr) {
     return refuse({fmt::format("{} needs --protocol trio-ml", flag)});
   }
-  const auto cpus = cpus_of(flags);
+  const auto cpus = cpus_of(flags.cores);
   if (!cpus) return refuse(cpus.error());
   if (flags.linger_s > 0) return refuse({"--linger-s needs --protocol trio-ml"});
   if (uses_control_flags(flags.command))
     return refuse({"--api, --name and --http need --protocol trio-ml"});
   if (uses_log_flags(flags.command)) {
-    return refuse({"--log and --log-level need --protocol trio-ml"});
+    return refuse({"--log and --log-level need --protocol trio-ml or --program"});
   }
   if (const char* flag = given_record_flag(flags.command); flag != nullptr) {
     return refuse({fmt::format("{} needs --protocol trio-ml", flag)});
@@ -346,15 +247,15 @@ int run_switchml(const ServeFlags& flags) {
   if (!listen) return refuse(listen.error());
   const auto devices = devices_of(flags);
   if (!devices) return refuse(devices.error());
-  if (const auto good = check_cores(flags.appliance.cores); !good) return refuse(good.error());
+  if (const auto good = check_cores(flags.cores.cores); !good) return refuse(good.error());
   const auto config = with_switchml_flags({.listen = *listen,
                                            .devices = *devices,
-                                           .cores = flags.appliance.cores,
-                                           .spin_us = flags.appliance.spin_us,
-                                           .cpu_percent = flags.appliance.cpu_percent,
+                                           .cores = flags.cores.cores,
+                                           .spin_us = flags.cores.spin_us,
+                                           .cpu_percent = flags.cores.cpu_percent,
                                            .cpus = *cpus,
                                            .memory_mb = flags.appliance.memory_mb,
-                                           .buffer_mb = flags.appliance.buffer_mb},
+                                           .buffer_mb = flags.cores.buffer_mb},
                                           flags.switchml);
   if (!config) return refuse(config.error());
   const auto started = server::SwitchmlAppliance::start(*config);
@@ -363,21 +264,22 @@ int run_switchml(const ServeFlags& flags) {
   std::string what = fmt::format("SwitchML at {}, {} sessions configured",
                                  appliance.local().to_string(), config->sessions.size());
   for (const Endpoint& at : appliance.control_points()) what += ", control " + at.to_string();
-  return serve(flags, {.what = what,
-                       .warnings = appliance.warnings(),
-                       .stats = [&appliance] { return appliance.stats(); },
-                       .status = [&appliance] { return status_line(appliance.stats()); },
-                       .is_in_use = [] { return false; },
-                       .stop = [&appliance] { appliance.stop(); }});
+  return serve({.title = kTitle,
+                .what = what,
+                .cores = config->cores,
+                .json_path = flags.json_path,
+                .warnings = appliance.warnings(),
+                .stats = [&appliance] { return appliance.stats(); },
+                .status = [&appliance] { return status_line(appliance.stats()); },
+                .stop = [&appliance] { appliance.stop(); }});
 }
 
 int run_program(const ServeFlags& flags) {
   const auto chosen = parse_program(flags.program);
   if (!chosen) return refuse(chosen.error());
-  for (const char* flag :
-       {"--job", "--protocol", "--listen", "--workers", "--linger-s", "--local", "--memory-mb",
-        "--api", "--name", "--http", "--http-token-file", "--log", "--log-level", "--record",
-        "--record-dir", "--record-events", "--record-stall-ms"}) {
+  for (const char* flag : {"--job", "--protocol", "--listen", "--workers", "--linger-s", "--local",
+                           "--memory-mb", "--api", "--name", "--http", "--http-token-file",
+                           "--record", "--record-dir", "--record-events", "--record-stall-ms"}) {
     if (flags.command.count(flag) > 0) {
       return refuse({fmt::format("{} does not go with --program", flag)});
     }
@@ -388,42 +290,24 @@ int run_program(const ServeFlags& flags) {
   if (uses_switchml_flags(flags.command)) {
     return refuse({"--session and the other SwitchML flags do not go with --program"});
   }
-  const auto sides = inline_sides(flags.ports);
-  if (!sides) return refuse(sides.error());
-  const auto cpus = cpus_of(flags);
-  if (!cpus) return refuse(cpus.error());
-  const auto started =
-      start_program(*chosen, {.sides = *sides,
-                              .cores = flags.appliance.cores,
-                              .buffer_mb = flags.appliance.buffer_mb,
-                              .engine = {.spin = microseconds(flags.appliance.spin_us),
-                                         .cpu_percent = flags.appliance.cpu_percent,
-                                         .cpus = *cpus}});
-  if (!started) return refuse(started.error());
-  programs::LiveService& service = **started;
-  const std::string name(chosen->program->name);
-  const auto stats = [&service, &name] {
-    nlohmann::json json = service.stats();
-    json["program"] = name;
-    return json;
-  };
-  std::vector<std::string> places;
-  for (const io::InlineSideSpec& side : *sides) {
-    places.push_back(side.interface().empty() ? side.text : side.interface());
-  }
-  return serve(flags, {.what = fmt::format("{} on {}", name, fmt::join(places, " and ")),
-                       .warnings = service.warnings(),
-                       .stats = stats,
-                       .status = [&stats] { return status_line(stats()); },
-                       .is_in_use = [] { return false; },
-                       .stop = [&service] { service.stop(); }});
+  return serve_program(kTitle, *chosen->program, chosen->settings,
+                       {.ports = flags.ports,
+                        .cores = flags.cores,
+                        .log = flags.log,
+                        .records = flags.records,
+                        .ipfix = flags.ipfix,
+                        .json_path = flags.json_path});
 }
 
 int run(const ServeFlags& flags) {
-  // Block the signals before any thread starts, so that all threads inherit the mask.
-  const sigset_t signals = awaited_signals();
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  block_awaited_signals();
   if (!flags.program.empty()) return run_program(flags);
+  for (const char* flag : {"--records", "--ipfix"}) {
+    if (flags.command.count(flag) > 0) {
+      return refuse(
+          {fmt::format("{} needs --program telemetry; --record is the flight recorder's", flag)});
+    }
+  }
   return flags.protocol == Protocol::kSwitchml ? run_switchml(flags) : run_trio_ml(flags);
 }
 
@@ -436,10 +320,9 @@ void add_serve_command(CLI::App& app, int& exit_code) {
   command
       ->add_option(
           "--program", flags->program,
-          "Run this packet program inline between two --port, or back out of a single one, "
-          "instead of an aggregator. A --port is packet:INTERFACE, dpdk:DEVICE[,key=value]..., or "
-          "a tunnel of frames in UDP, "
-          "vxlan:ADDRESS[:PORT],peer=ADDRESS[:PORT][,vni=NUMBER]; see tributary programs")
+          fmt::format("Run this packet program inline between two --port, or back out of a single "
+                      "one, instead of an aggregator. {}; see tributary programs",
+                      kInlinePortHelp))
       ->type_name("NAME[,KEY=VALUE]…");
   add_protocol(*command, flags->protocol, "Protocol of the workers");
   command->add_option("--listen", flags->listen,
@@ -460,23 +343,13 @@ void add_serve_command(CLI::App& app, int& exit_code) {
           "ADDRESS[:PORT][@GBIT[/SUM]]; see tributary plan");
   add_colocated(*command, flags->plan);
   add_switchml_flags(*command, flags->settings, flags->switchml);
-  add_uint(*command, "--cores", flags->appliance.cores, 1, io::kUdpQueuesMax,
-           "Polling cores, a power of two");
-  add_uint(*command, "--spin-us", flags->appliance.spin_us, 0, 1'000'000,
-           "Keep polling for this many microseconds after the last packet; 0: sleep at once");
-  command
-      ->add_option("--cpus", flags->cpus,
-                   "CPUs of the polling cores, as in 0-2,5: core i runs on the i-th; default: any")
-      ->type_name("LIST");
-  add_uint(*command, "--cpu-percent", flags->appliance.cpu_percent, 1, 100,
-           "Share of a CPU that each polling core may use, in percent");
-  add_uint(*command, "--buffer-mb", flags->appliance.buffer_mb, 1, 1024,
-           "MB of socket buffers, per direction and core; more for many workers or large windows");
+  add_core_flags(*command, flags->cores, "Polling cores, a power of two");
   add_on_off(*command, "--local", flags->appliance.local,
              "Serve workers of this machine over shared memory, beside UDP sockets (trio-ml)");
   add_control_flags(*command, flags->control);
   add_log_flags(*command, flags->log);
   add_record_flags(*command, flags->record);
+  add_record_files(*command, flags->records, flags->ipfix, " (--program telemetry)");
   add_uint(*command, "--memory-mb", flags->appliance.memory_mb, 1, 1U << 20,
            "Most memory for all jobs, in MB");
   add_uint(

@@ -3,7 +3,7 @@
 /// The log's flags of `tributary serve`.
 ///
 /// Threads: One, at the start.
-/// Tests:   tests/system/log_test.cc
+/// Tests:   tests/system/log_test.cc, tests/system/vxlan_test.cc
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -3,10 +3,8 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
-#include <random>
-
-#include "base/clock.h"
+#include <string>
+#include <vector>
 
 namespace tributary::cli {
 
@@ -20,42 +18,11 @@ Result<ChosenProgram> parse_program(std::string_view text) {
     return failure("--program: " + unknown_name("program", name, names));
   }
   const KeyTable& keys = program->settings();
-  auto settings = comma == std::string_view::npos ? keys.read({}, "--program")
+  auto settings = comma == std::string_view::npos ? keys.read({}, "--" + std::string(name))
                                                   : keys.parse(text.substr(comma + 1));
-  if (!settings) return failure(fmt::format("--program {}: {}", name, settings.error().text));
+  // The key table's errors begin with "--NAME"; the flag is "--program NAME".
+  if (!settings) return failure("--program " + settings.error().text.substr(2));
   return ChosenProgram{program, *std::move(settings)};
-}
-
-Result<std::vector<io::InlineSideSpec>> inline_sides(const std::vector<std::string>& ports) {
-  if (ports.empty() || ports.size() > 2) {
-    return failure(fmt::format(
-        "--program needs one --port (and back) or two (inline); {} are given", ports.size()));
-  }
-  std::vector<io::InlineSideSpec> sides;
-  for (const std::string& text : ports) {
-    auto side = io::parse_inline_side(text);
-    if (!side) return tl::unexpected(side.error());
-    sides.push_back(*std::move(side));
-  }
-  if (sides.size() == 2 && is_same_side(sides[0], sides[1])) {
-    return failure(
-        fmt::format("--port {}: given twice; allowed: two different ports, or one", ports[1]));
-  }
-  return sides;
-}
-
-Result<std::unique_ptr<programs::LiveService>> start_program(
-    const ChosenProgram& chosen, const programs::ServeRequest& request) {
-  std::random_device random;
-  const Instant start = monotonic_now();
-  const auto since_start = std::chrono::nanoseconds(in_nanoseconds(start - Instant()));
-  const programs::InstanceTerms terms{
-      .start = start,
-      .time_zero =
-          std::chrono::time_point_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now()) -
-          since_start,
-      .seed = uint64_t{random()} << 32 | random()};
-  return chosen.program->serve(chosen.settings, request, terms);
 }
 
 }  // namespace tributary::cli

@@ -21,21 +21,6 @@ timespec to_timespec(Duration duration) {
 
 }  // namespace
 
-std::string status_line(const server::Snapshot& snapshot) {
-  uint64_t sources = 0;
-  uint64_t members = 0;
-  uint64_t blocks = 0;
-  for (const server::JobSnapshot& job : snapshot.jobs) {
-    sources += job.sources.size();
-    blocks += job.blocks_total;
-    for (const server::SourceSnapshot& source : job.sources) {
-      members += source.state == server::SourceState::kMember ? 1 : 0;
-    }
-  }
-  return fmt::format("{} jobs, {} of {} workers in sessions, {} blocks", snapshot.jobs.size(),
-                     members, sources, blocks);
-}
-
 std::string status_line(const nlohmann::json& stats) {
   uint64_t packets = 0;
   for (const auto& core : stats.value("cores", nlohmann::json::array())) {
@@ -44,8 +29,10 @@ std::string status_line(const nlohmann::json& stats) {
   return fmt::format("{} packets", packets);
 }
 
-ServiceReports::ServiceReports(server::ServiceManager manager, std::function<std::string()> status)
+ServiceReports::ServiceReports(server::ServiceManager manager, std::string title,
+                               std::function<std::string()> status)
     : manager_(std::move(manager)),
+      title_(std::move(title)),
       status_(std::move(status)),
       pause_(to_timespec(manager_.report_every())) {
   if (manager_.is_present()) check(manager_.report_ready(status_()));
@@ -61,7 +48,7 @@ void ServiceReports::report_end(Duration linger) {
 
 void ServiceReports::check(const Result<void>& sent) {
   if (sent || std::exchange(warned_, true)) return;
-  print_error("tributary serve: warning: {}\n", sent.error().text);
+  print_error("{}: warning: {}\n", title_, sent.error().text);
 }
 
 }  // namespace tributary::cli

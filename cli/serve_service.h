@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// The part of `tributary serve` that reports to the service manager while the server runs.
+/// Reports to the service manager while a server runs.
 ///
 /// Model:   "ready" at the start, a status line every few seconds, "stopping" at the end. A report
 ///          asks every core first, so a core that hangs stops the reports, and the watchdog ends the
@@ -17,21 +17,19 @@
 
 #include "base/time.h"
 #include "server/service_manager.h"
-#include "server/snapshot.h"
 
 namespace tributary::cli {
 
-/// Returns the state of an aggregator in one line: "2 jobs, 3 of 8 workers in sessions, 400 blocks".
-[[nodiscard]] std::string status_line(const server::Snapshot& snapshot);
-
-/// Returns the packets in the counters of another server, as in its --json: "400 packets".
+/// Returns the packets in the counters of a server, as in its --json: "400 packets".
 [[nodiscard]] std::string status_line(const nlohmann::json& stats);
 
 class ServiceReports {
  public:
   /// Reports that the server is ready.
+  /// @param title  Begins a warning: "tributary serve".
   /// @param status Returns one line after every core has answered.
-  ServiceReports(server::ServiceManager manager, std::function<std::string()> status);
+  ServiceReports(server::ServiceManager manager, std::string title,
+                 std::function<std::string()> status);
 
   /// Returns the longest time between two calls of report(); null without a manager: no limit.
   [[nodiscard]] const timespec* pause() const { return manager_.is_present() ? &pause_ : nullptr; }
@@ -43,6 +41,7 @@ class ServiceReports {
   void check(const Result<void>& sent);
 
   server::ServiceManager manager_;
+  const std::string title_;
   const std::function<std::string()> status_;
   const timespec pause_;
   bool warned_ = false;

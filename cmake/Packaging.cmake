@@ -21,11 +21,12 @@ endfunction()
 # The names of libraries, in the order of the tree, and the headers that they need. Packet programs
 # link tributary::programs, and their tests tributary::program_testing.
 function(tributary_program_packaging)
-  set(libraries flags base auth wire microcode memory timers engine engine_model io_capture
-                capture_runs program_main step_machine test_support program_testing)
-  set(folders base auth wire microcode memory timers engine)
-  set(headers io/capture/capture_reader.h io/capture/capture_writer.h io/inline/steering.h
-              programs/capture_feed.h programs/capture_output.h programs/capture_program.h
+  set(libraries flags base auth wire microcode memory timers engine engine_model io io_capture io_dpdk
+                io_inline service log capture_runs live_service program_main step_machine test_support
+                program_testing)
+  set(folders base auth wire microcode memory timers engine io)
+  set(headers server/engine_stats.h programs/live_service.h programs/message_relay.h
+              programs/program_port.h programs/capture_feed.h programs/capture_output.h programs/capture_program.h
               programs/capture_run.h programs/packet_program.h programs/program_instance.h
               programs/run_on_live.h programs/run_on_model.h programs/run_report.h cli/program_main.h
               tests/engine/step_machine.h tests/programs/interleaved_run.h tests/support/seed.h)
@@ -34,6 +35,11 @@ function(tributary_program_packaging)
   endforeach()
   set_target_properties(tributary_program_main PROPERTIES EXPORT_NAME programs)
   list(TRANSFORM libraries PREPEND tributary_)
+  if(TARGET dpdk_clean)
+    # The places of DPDK's libraries: a program then has --port dpdk:..., too.
+    set_target_properties(dpdk_clean PROPERTIES EXPORT_NAME dpdk)
+    list(APPEND libraries dpdk_clean)
+  endif()
   # Builds the component and nothing else.
   add_custom_target(program_package)
   add_dependencies(program_package ${libraries})

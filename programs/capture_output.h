@@ -25,6 +25,7 @@ class CaptureOutput {
 
   struct Counts {
     uint64_t forwarded = 0;
+    uint64_t forwarded_bytes = 0;  ///< On the wire.
     uint64_t messages = 0;
   };
 
@@ -38,6 +39,7 @@ class CaptureOutput {
 
   void forward(const io::CapturedPacket& packet) {
     counts_.forwarded++;
+    counts_.forwarded_bytes += packet.wire_bytes;
     if (observer_) observer_(packet);
     if (writer_ && !problem_) keep_problem(writer_->write(packet));
   }

@@ -58,7 +58,8 @@ RunEnd run_over_capture(Instance& instance, const RunRequest& request, CaptureFi
       std::chrono::duration<double>(std::chrono::steady_clock::now() - started_at).count();
   end.report.input = files.feed.counts();
   end.report.output = output.counts();
-  end.report.outcomes = instance.outcomes();
+  end.report.outcomes =
+      outcomes_of(instance, {end.report.output.forwarded, end.report.output.forwarded_bytes});
   end.report.details = instance.details();
   end.problem = output.problem() ? output.problem() : files.feed.problem();
   return end;

@@ -11,6 +11,7 @@ class FilterInstance {
  public:
   using App = filter::App;
   static constexpr io::Steering kSteering = io::Steering::kByFlow;
+  static constexpr bool kPortsCountForwarded = true;
 
   static const KeyTable& settings() {
     static const KeyTable kNone("filter", {});
@@ -29,7 +30,7 @@ class FilterInstance {
   App app() { return App(*state_); }
   memory::SharedMemory& memory() { return memory_; }
   [[nodiscard]] std::vector<OutcomeCount> outcomes() const {
-    std::vector<OutcomeCount> counts{{"forwarded", state_->forwarded()}};
+    std::vector<OutcomeCount> counts;
     for (uint32_t i = 0; i < filter::kDropCount; i++) {
       const auto reason = static_cast<filter::Drop>(i);
       counts.push_back({filter::to_string(reason), state_->dropped(reason)});
@@ -48,13 +49,14 @@ class FilterInstance {
 }  // namespace
 
 const Program kFilterProgram{
-    {.name = "filter",
-     .summary = "Forwards IP packets without options and drops all others (Trio paper §3.2)",
-     .has_flow_records = false,
-     .settings = FilterInstance::settings,
-     .run = run_program<FilterInstance>},
+    {{.name = "filter",
+      .summary = "Forwards IP packets without options and drops all others (Trio paper §3.2)",
+      .has_flow_records = false,
+      .settings = FilterInstance::settings,
+      .run = run_program<FilterInstance>},
+     /*serve=*/LiveServiceOf<FilterInstance>::start},
     /*mechanisms=*/"instructions, Packet/Byte counters in SRAM",
-    /*serve=*/LiveServiceOf<FilterInstance>::start,
+    /*memory=*/"next to none",
 };
 
 }  // namespace tributary::programs

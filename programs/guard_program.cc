@@ -5,7 +5,7 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
+#include <set>
 
 #include "apps/guard/app.h"
 #include "programs/capture_run.h"
@@ -72,38 +72,6 @@ constexpr std::array kKeys{
               guard::kRecordsMax),
 };
 
-Result<guard::AllowedPrefix> parse_prefix(std::string_view text) {
-  const auto refused = [&] {
-    return failure(fmt::format("allow={} is refused; allowed: ADDRESS/BITS", text));
-  };
-  const size_t slash = text.find('/');
-  if (slash == std::string_view::npos) return refused();
-  const std::string_view address = text.substr(0, slash), bits_text = text.substr(slash + 1);
-  const bool is_ipv6 = address.find(':') != std::string_view::npos;
-  const auto endpoint =
-      Endpoint::parse(is_ipv6 ? fmt::format("[{}]:1", address) : fmt::format("{}:1", address));
-  uint32_t bits = 0;
-  const auto [end, fault] =
-      std::from_chars(bits_text.data(), bits_text.data() + bits_text.size(), bits);
-  const uint32_t bits_max = is_ipv6 ? 128 : 32;
-  if (!endpoint || fault != std::errc() || end != bits_text.data() + bits_text.size() ||
-      bits > bits_max) {
-    return refused();
-  }
-  return guard::AllowedPrefix{.address = endpoint->address, .bits = 128 - bits_max + bits};
-}
-
-Result<void> add_allowed(GuardConfig& config, std::string_view text) {
-  while (!text.empty()) {
-    const size_t plus = text.find('+');
-    auto prefix = parse_prefix(text.substr(0, plus));
-    if (!prefix) return tl::unexpected(prefix.error());
-    config.allowed.push_back(*prefix);
-    text = plus == std::string_view::npos ? std::string_view() : text.substr(plus + 1);
-  }
-  return {};
-}
-
 Result<Action> parse_action(const std::string& text) {
   for (const Action action : {Action::kDrop, Action::kPolice, Action::kKeep}) {
     if (text == to_string(action)) return action;
@@ -124,8 +92,9 @@ Result<GuardConfig> config_of(const KeyValues& settings, const InstanceTerms& te
     of_level.pps[static_cast<size_t>(PacketKind::kTcp)] *= guard::kTcpFactor;
   }
   if (settings.has("allow")) {
-    const auto added = add_allowed(config, settings.text("allow"));
-    if (!added) return tl::unexpected(added.error());
+    auto allowed = guard::parse_allowed(settings.text("allow"));
+    if (!allowed) return failure("allow: " + allowed.error().text);
+    config.allowed = *std::move(allowed);
   }
   config.dry_run = settings.flag("dry-run");
   config.detect_time = settings.duration("detect-ms");
@@ -156,7 +125,7 @@ class GuardInstance {
     sizes.dram_size_bytes = std::max(sizes.dram_size_bytes, guard::GuardState::dram_bytes(*config));
     auto memory = memory::SharedMemory::create(sizes);
     if (!memory) return tl::unexpected(memory.error());
-    std::unique_ptr<GuardInstance> instance(new GuardInstance(*std::move(memory), terms.time_zero));
+    std::unique_ptr<GuardInstance> instance(new GuardInstance(*std::move(memory), terms));
     auto state = guard::GuardState::create(instance->memory_, *config, terms.start);
     if (!state) return tl::unexpected(state.error());
     instance->state_ = *std::move(state);
@@ -182,10 +151,27 @@ class GuardInstance {
     for (const guard::Culprit& culprit : culprits) json["culprits"].push_back(as_json(culprit));
     return json;
   }
+  /// Returns the culprits that began and ended since the previous call.
+  [[nodiscard]] std::vector<ProgramEvent> take_events() {
+    const guard::Report& report = state_->report();
+    std::vector<ProgramEvent> events;
+    for (noted_ = std::max(noted_, report.replaced()); noted_ < report.added(); noted_++) {
+      events.push_back(beginning_of(*report.entry(noted_)));
+      open_.insert(noted_);
+    }
+    std::erase_if(open_, [&](uint64_t number) {
+      const guard::Culprit* const culprit = report.entry(number);
+      if (culprit == nullptr) return true;  // Too many later ones: its end stays unknown.
+      if (culprit->end == guard::Change::kNone) return false;
+      events.push_back(end_of(*culprit));
+      return true;
+    });
+    return events;
+  }
 
  private:
-  GuardInstance(memory::SharedMemory memory, io::CaptureTime time_zero)
-      : memory_(std::move(memory)), time_zero_(time_zero) {}
+  GuardInstance(memory::SharedMemory memory, const InstanceTerms& terms)
+      : memory_(std::move(memory)), start_(terms.start), time_zero_(terms.time_zero) {}
 
   [[nodiscard]] io::CaptureTime time_of(Instant at) const {
     return time_zero_ + std::chrono::nanoseconds(in_nanoseconds(at - Instant()));
@@ -213,10 +199,36 @@ class GuardInstance {
     put("detect_ms", detect_ms);
   }
 
+  [[nodiscard]] static ProgramEvent beginning_of(const guard::Culprit& culprit) {
+    return {.at = culprit.detected_at,
+            .is_warning = true,
+            .name = "culprit_detected",
+            .fields = {{"reason", fmt::format("{}_bandwidth", to_string(culprit.level))},
+                       {"kind", to_string(culprit.kind)},
+                       {"source", guard::source_text(culprit)},
+                       {"destination", guard::destination_text(culprit)},
+                       {"pps", culprit.pps_max},
+                       {"pps_allowed", culprit.pps_allowed},
+                       {"above_ms", in_milliseconds(culprit.detected_at - culprit.above_since)},
+                       {"action", to_string(culprit.action)}}};
+  }
+  [[nodiscard]] static ProgramEvent end_of(const guard::Culprit& culprit) {
+    const bool recovered = culprit.end == guard::Change::kRecovered;
+    return {.at = culprit.ended_at,
+            .is_warning = false,
+            .name = "culprit_ended",
+            .fields = {{"reason", recovered ? "recovered" : "timed_out"},
+                       {"kind", to_string(culprit.kind)},
+                       {"source", guard::source_text(culprit)},
+                       {"destination", guard::destination_text(culprit)},
+                       {"dropped", culprit.dropped},
+                       {"lasted_ms", in_milliseconds(culprit.ended_at - culprit.detected_at)}}};
+  }
+
   [[nodiscard]] nlohmann::ordered_json as_json(const guard::Culprit& culprit) const {
     const auto ns = [this](Instant at) { return time_of(at).time_since_epoch().count(); };
     nlohmann::ordered_json json;
-    json["text"] = guard::to_text(culprit);
+    json["text"] = guard::to_text(culprit, start_);
     json["level"] = to_string(culprit.level);
     json["kind"] = to_string(culprit.kind);
     json["action"] = to_string(culprit.action);
@@ -231,21 +243,25 @@ class GuardInstance {
   }
 
   memory::SharedMemory memory_;
+  const Instant start_;
   const io::CaptureTime time_zero_;
   std::unique_ptr<guard::GuardState> state_;
   FloodScore score_;
+  uint64_t noted_ = 0;       ///< Entries of the report that take_events() has seen.
+  std::set<uint64_t> open_;  ///< Those of them that had not ended.
 };
 
 }  // namespace
 
 const Program kGuardProgram{
-    {.name = "guard",
-     .summary = "Finds floods as suspicious control flow detection does, and drops them",
-     .has_flow_records = false,
-     .settings = GuardInstance::settings,
-     .run = run_program<GuardInstance>},
+    {{.name = "guard",
+      .summary = "Finds floods as suspicious control flow detection does, and drops them",
+      .has_flow_records = false,
+      .settings = GuardInstance::settings,
+      .run = run_program<GuardInstance>},
+     /*serve=*/LiveServiceOf<GuardInstance>::start},
     /*mechanisms=*/"policers, record store with REF flags in DRAM, timer threads",
-    /*serve=*/LiveServiceOf<GuardInstance>::start,
+    /*memory=*/"up to 47 MiB; more with destinations-max and suspects-max",
 };
 
 }  // namespace tributary::programs

@@ -10,13 +10,17 @@
 
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/clock.h"
 #include "engine/live/live_engine.h"
 #include "io/inline/inline_port.h"
+#include "programs/capture_program.h"
+#include "programs/message_relay.h"
 #include "programs/program_instance.h"
+#include "programs/program_port.h"
 #include "server/engine_stats.h"
 
 namespace tributary::programs {
@@ -26,18 +30,31 @@ struct ServeRequest {
   uint32_t cores = 1;
   uint32_t buffer_mb = 4;  ///< Receive buffer of each core and socket.
   engine::LiveEngineConfig engine;
+  std::string records = {};  ///< As in RunRequest.
+  std::string ipfix = {};
 };
 
 /// A program that runs. Ends with stop() or the destructor.
 class LiveService {
  public:
   virtual ~LiveService() = default;
-  /// Ends the cores after their current burst. Idempotent.
+  /// Ends the cores after their current burst, and writes the last records. Idempotent.
   virtual void stop() = 0;
   /// Returns the counters of the cores, their ports and the program.
   [[nodiscard]] virtual nlohmann::json stats() = 0;
+  /// Returns the events since the previous call, oldest first for each core.
+  [[nodiscard]] virtual std::vector<ProgramEvent> take_events() = 0;
+  /// Returns why the files of records are not complete.
+  [[nodiscard]] virtual std::optional<Error> problem() const = 0;
   /// Returns one sentence for each setting that slows the ports down or puts them at risk.
   [[nodiscard]] virtual const std::vector<std::string>& warnings() const = 0;
+};
+
+/// A packet program that runs over captures and on live traffic.
+struct ServedProgram : CaptureProgram {
+  Result<std::unique_ptr<LiveService>> (*serve)(const KeyValues& settings,
+                                                const ServeRequest& request,
+                                                const InstanceTerms& terms) = nullptr;
 };
 
 template <ProgramInstance Instance>
@@ -55,6 +72,9 @@ class LiveServiceOf final : public LiveService {
     if (!opened) return tl::unexpected(opened.error());
     std::unique_ptr<LiveServiceOf> service(new LiveServiceOf());
     service->warnings_ = std::move(opened->warnings);
+    if (const auto relayed = service->start_relay(request); !relayed) {
+      return tl::unexpected(relayed.error());
+    }
     for (auto& port : opened->ports) {
       InstanceTerms of_core = terms;
       of_core.core = static_cast<uint32_t>(service->cores_.size());
@@ -67,7 +87,7 @@ class LiveServiceOf final : public LiveService {
       }
       auto core = std::make_unique<Core>();
       core->instance = *std::move(instance);
-      core->port = std::move(port);
+      core->port = std::make_unique<ProgramPort>(std::move(port), service->relay_.get());
       std::vector<App> apps;
       apps.push_back(core->instance->app());
       core->engine =
@@ -79,7 +99,9 @@ class LiveServiceOf final : public LiveService {
   }
 
   void stop() override {
+    if (relay_) relay_->begin_end();
     for (auto& core : cores_) core->engine->stop();
+    if (relay_) relay_->finish();
   }
 
   nlohmann::json stats() override {
@@ -93,15 +115,35 @@ class LiveServiceOf final : public LiveService {
       core->engine->inspect([&](auto& running) {
         json["cores"].push_back(server::core_stats(running.counters()));
         json["ports"].push_back(server::port_stats(running.queue()));
-        forwarded += running.machine_counters().forwarded;
-        dropped += running.machine_counters().dropped;
-        add_outcomes(json["outcomes"], core->instance->outcomes());
+        const engine::MachineCounters& machine = running.machine_counters();
+        forwarded += machine.forwarded;
+        dropped += machine.dropped;
+        add_outcomes(json["outcomes"], outcomes_of(*core->instance, core->port->forwarded()));
         json["details"].push_back(nlohmann::json(core->instance->details()));
       });
     }
     json["forwarded"] = forwarded;
     json["dropped"] = dropped;
+    if (relay_) json["messages_lost"] = relay_->lost();
     return json;
+  }
+
+  [[nodiscard]] std::vector<ProgramEvent> take_events() override {
+    std::vector<ProgramEvent> events;
+    if constexpr (requires(Instance & instance) { instance.take_events(); }) {
+      for (auto& core : cores_) {
+        core->engine->inspect([&](auto&) {
+          for (ProgramEvent& event : core->instance->take_events()) {
+            events.push_back(std::move(event));
+          }
+        });
+      }
+    }
+    return events;
+  }
+
+  [[nodiscard]] std::optional<Error> problem() const override {
+    return relay_ ? relay_->problem() : std::nullopt;
   }
 
   [[nodiscard]] const std::vector<std::string>& warnings() const override { return warnings_; }
@@ -110,9 +152,21 @@ class LiveServiceOf final : public LiveService {
   /// One core with its port and program. The engine refers to the others, so it comes last.
   struct Core {
     std::unique_ptr<Instance> instance;
-    std::unique_ptr<io::InlinePort> port;
+    std::unique_ptr<ProgramPort> port;
     std::unique_ptr<engine::LiveEngine<App>> engine;
   };
+
+  /// Opens the files of records, if any are wanted.
+  [[nodiscard]] Result<void> start_relay(const ServeRequest& request) {
+    if constexpr (requires(const RunRequest& run) { Instance::message_handler(run); }) {
+      if (request.records.empty() && request.ipfix.empty()) return {};
+      auto handler =
+          Instance::message_handler({.records = request.records, .ipfix = request.ipfix});
+      if (!handler) return tl::unexpected(handler.error());
+      relay_ = std::make_unique<MessageRelay>(*std::move(handler));
+    }
+    return {};
+  }
 
   static void add_outcomes(nlohmann::json& sums, const std::vector<OutcomeCount>& counts) {
     for (const OutcomeCount& count : counts) {
@@ -123,6 +177,7 @@ class LiveServiceOf final : public LiveService {
     }
   }
 
+  std::unique_ptr<MessageRelay> relay_;  ///< Of all cores; outlives their ports.
   std::vector<std::unique_ptr<Core>> cores_;
   std::vector<std::string> warnings_;
 };

@@ -5,22 +5,16 @@
 /// Tests: tests/programs/program_test.cc
 #pragma once
 
-#include <memory>
 #include <span>
 #include <string_view>
 
-#include "base/key_table.h"
-#include "base/result.h"
-#include "programs/capture_program.h"
 #include "programs/live_service.h"
 
 namespace tributary::programs {
 
-struct Program : CaptureProgram {
+struct Program : ServedProgram {
   std::string_view mechanisms;  ///< The parts of the chip that it uses.
-  Result<std::unique_ptr<LiveService>> (*serve)(const KeyValues& settings,
-                                                const ServeRequest& request,
-                                                const InstanceTerms& terms);
+  std::string_view memory;      ///< Its memory on each core, and the settings that change it.
 };
 
 /// Returns all programs, in the order of their names.

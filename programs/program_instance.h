@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <vector>
 
 #include "base/key_table.h"
@@ -29,10 +30,20 @@ struct InstanceTerms {
   uint32_t core = 0;            ///< Index of its core.
 };
 
+/// An event of a program on live traffic that an operator wants to read about, for the log.
+struct ProgramEvent {
+  Instant at;
+  bool is_warning = false;
+  std::string name;               ///< To search for, as in docs/programs.md.
+  nlohmann::ordered_json fields;  ///< An object of numbers and texts.
+};
+
 /// `App` is the program for an engine. kSteering says which packets must meet at one core.
 /// outcomes() and details() may be called between bursts. A program that makes messages has
 /// message_handler(request), which returns their handler. A program that drops floods has score(),
-/// which gets the packets of a capture and those that the program forwards.
+/// which gets the packets of a capture and those that the program forwards. A program that counts
+/// only the packets it drops has kPortsCountForwarded: see outcomes_of(). A program with events has
+/// take_events(), which returns those since the previous call; it too may be called between bursts.
 template <class I>
 concept ProgramInstance = requires(I instance, const I& c, const KeyValues& settings,
                                    const InstanceTerms& terms) {
@@ -45,6 +56,17 @@ concept ProgramInstance = requires(I instance, const I& c, const KeyValues& sett
   { c.outcomes() } -> std::same_as<std::vector<OutcomeCount>>;
   { c.details() } -> std::same_as<nlohmann::ordered_json>;
 };
+
+/// Returns the outcomes of an instance. If it leaves forwarded packets to the output ports of its
+/// machine, their count comes first, as "forwarded".
+template <ProgramInstance I>
+std::vector<OutcomeCount> outcomes_of(const I& instance, const memory::PacketByteCounter& sent_on) {
+  std::vector<OutcomeCount> counts = instance.outcomes();
+  if constexpr (requires { requires I::kPortsCountForwarded; }) {
+    counts.insert(counts.begin(), {"forwarded", sent_on});
+  }
+  return counts;
+}
 
 /// Returns a program's counters by name. @param name_of Returns the name of the counter at an index.
 template <class Counters, class Name>

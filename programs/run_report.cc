@@ -54,6 +54,30 @@ std::string model_text(const ModelReport& model) {
   return text;
 }
 
+/// Returns a line for an outcome that has packets, and nothing for others.
+std::string outcome_line(std::string_view name, uint64_t packets, uint64_t bytes) {
+  if (packets == 0) return "";
+  return fmt::format("  {:<24} {:>12} packets {:>16} bytes\n", name, packets, bytes);
+}
+
+/// Culprits that a report shows; the JSON report has all of them.
+constexpr size_t kCulpritLinesMax = 20;
+
+/// Returns a line for each of the first culprits in a program's details, if it has any.
+template <class AnyJson>
+std::string culprit_lines(const AnyJson& details) {
+  const auto found = details.find("culprits");
+  if (found == details.end()) return "";
+  std::string text;
+  for (size_t i = 0; i < std::min(found->size(), kCulpritLinesMax); i++) {
+    text += fmt::format("  culprit: {}\n", (*found)[i].at("text").template get<std::string>());
+  }
+  if (found->size() > kCulpritLinesMax) {
+    text += fmt::format("  and {} more culprits: see --json\n", found->size() - kCulpritLinesMax);
+  }
+  return text;
+}
+
 }  // namespace
 
 std::optional<RateLimit> rate_limit(const engine::Report& report) {
@@ -105,9 +129,7 @@ std::string as_text(const RunReport& report) {
                   report.program, report.input.packets, report.input.bytes, report.output.forwarded,
                   report.dropped, report.output.messages);
   for (const OutcomeCount& outcome : report.outcomes) {
-    if (outcome.counter.packets == 0) continue;
-    text += fmt::format("  {:<24} {:>12} packets {:>16} bytes\n", outcome.name,
-                        outcome.counter.packets, outcome.counter.bytes);
+    text += outcome_line(outcome.name, outcome.counter.packets, outcome.counter.bytes);
   }
   const CaptureFeed::Counts& input = report.input;
   if (input.too_long > 0) {
@@ -121,7 +143,21 @@ std::string as_text(const RunReport& report) {
   if (input.cut > 0) {
     text += fmt::format("  {} packets filled up with zeros: the capture cut them\n", input.cut);
   }
+  text += culprit_lines(report.details);
   if (report.model) text += model_text(*report.model);
+  return text;
+}
+
+std::string live_text(std::string_view program, const nlohmann::json& stats) {
+  uint64_t packets = 0;
+  for (const auto& core : stats.at("cores")) packets += core.value("packets", uint64_t{0});
+  std::string text =
+      fmt::format("{}: {} packets: {} forwarded, {} dropped\n", program, packets,
+                  stats.value("forwarded", uint64_t{0}), stats.value("dropped", uint64_t{0}));
+  for (const auto& [name, counter] : stats.at("outcomes").items()) {
+    text += outcome_line(name, counter.at("packets"), counter.at("bytes"));
+  }
+  for (const auto& details : stats.at("details")) text += culprit_lines(details);
   return text;
 }
 

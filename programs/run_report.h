@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/model/accounting.h"
@@ -57,7 +58,8 @@ struct RunReport {
 };
 
 [[nodiscard]] nlohmann::ordered_json as_json(const RunReport& report);
-/// Returns several lines.
+/// Return several lines. The second takes the statistics of a LiveService.
 [[nodiscard]] std::string as_text(const RunReport& report);
+[[nodiscard]] std::string live_text(std::string_view program, const nlohmann::json& stats);
 
 }  // namespace tributary::programs

@@ -146,13 +146,14 @@ class TelemetryInstance {
 }  // namespace
 
 const Program kTelemetryProgram{
-    {.name = "telemetry",
-     .summary = "Keeps one record for each flow, and exports ended and long-lived flows as IPFIX",
-     .has_flow_records = true,
-     .settings = TelemetryInstance::settings,
-     .run = run_program<TelemetryInstance>},
+    {{.name = "telemetry",
+      .summary = "Keeps one record for each flow, and exports ended and long-lived flows as IPFIX",
+      .has_flow_records = true,
+      .settings = TelemetryInstance::settings,
+      .run = run_program<TelemetryInstance>},
+     /*serve=*/LiveServiceOf<TelemetryInstance>::start},
     /*mechanisms=*/"record store with REF flags in DRAM, RMW operations, timer threads",
-    /*serve=*/LiveServiceOf<TelemetryInstance>::start,
+    /*memory=*/"some 240 bytes for each flow, up to flows-max",
 };
 
 }  // namespace tributary::programs

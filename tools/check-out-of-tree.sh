@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Checks that packet programs build outside this tree: installs the component `programs` of a build
-# into a temporary folder, builds and tests a copy of examples/programs/ against it, and runs the
-# program over generated traffic on both machines, which must write the same bytes and counts.
+# into a temporary folder, builds and tests a copy of examples/programs/ against it, runs the program
+# over generated traffic on both machines, which must write the same bytes and counts, and serves the
+# same packets live through a tunnel on the loopback interface.
 #
 #   tools/check-out-of-tree.sh BUILD_FOLDER   a complete build, such as build/release
 set -euo pipefail
@@ -56,4 +57,60 @@ for limited in limited_live, limited_model:
     assert 0 < dropped == limited["dropped"], limited
     assert any(source["periods"] for source in limited["limited"].values()), limited
 print(f'{live["packets"]} packets of {len(live["sources"])} sources: both machines agree')
+EOF
+
+# Sends the packets of the capture through the tunnel, each behind the answer to the one before it. The
+# program must return the same bytes, count the same packets, and end in order.
+python3 - "$work/build/talkers" "$work" <<'EOF'
+import json
+import signal
+import socket
+import struct
+import subprocess
+import sys
+
+program, work = sys.argv[1:]
+network = 7
+header = struct.pack(">II", 0x08000000, network << 8)  # RFC 7348: the flag I, the network.
+
+
+def frames_of(path):
+    data = open(path, "rb").read()
+    at = 24  # Behind the header of the file.
+    while at < len(data):
+        size = struct.unpack_from("<I", data, at + 8)[0]
+        yield data[at + 16 : at + 16 + size]
+        at += 16 + size
+
+
+def free_port():
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+peer = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+peer.bind(("127.0.0.1", 0))
+peer.settimeout(20)
+port = free_port()
+tunnel = f"vxlan:127.0.0.1:{port},peer=127.0.0.1:{peer.getsockname()[1]},vni={network}"
+flags = ["--port", tunnel, "--sources-max", "1000", "--json", f"{work}/served.json"]
+server = subprocess.Popen([program, "serve", *flags], stdout=subprocess.PIPE, text=True)
+try:
+    assert server.stdout.readline() == "ready\n", "talkers serve is not ready"
+    packets = 0
+    for frame in frames_of(f"{work}/in.pcap"):
+        peer.sendto(header + frame, ("127.0.0.1", port))
+        assert peer.recv(65536) == header + frame, f"packet {packets} came back changed"
+        packets += 1
+    server.send_signal(signal.SIGTERM)
+    assert server.wait(20) == 0, server.returncode
+finally:
+    server.kill()
+served, live = (json.load(open(f"{work}/{name}.json")) for name in ("served", "live"))
+assert served["program"] == "talkers" and served["forwarded"] == packets == 20000, served
+assert served["details"][0]["sources"] == live["sources"], "live traffic and capture count differently"
+refused = subprocess.run([program, "serve"], capture_output=True, text=True)
+assert refused.returncode == 2 and "needs one --port" in refused.stderr, refused
+print(f"{packets} packets through a tunnel: served as over the capture")
 EOF

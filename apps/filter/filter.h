@@ -8,7 +8,7 @@
 ///
 /// Model:   As in the paper, "IP" is EtherType 0x0800, and an IP packet whose version is not 4 or
 ///          whose header is not five words long counts as one with options. A third counter
-///          counts truncated packets, which the paper's listing does not cover.
+///          counts truncated packets, which the paper lacks. Output ports count forwarded packets.
 /// Units:   Counter addresses in 8-byte words, as in the paper; sizes in bytes.
 /// Tests:   tests/apps/filter/filter_test.cc
 #pragma once
@@ -62,12 +62,6 @@ class FilterState {
   [[nodiscard]] memory::PacketByteCounter& counter_at(uint64_t address_words) const {
     return *memory_->at_as<memory::PacketByteCounter>(memory::Address(address_words * kWordBytes));
   }
-  /// Counts a forwarded packet, as the chip's output ports do. No memory access of the program.
-  void count_forwarded(uint32_t size_bytes) {
-    forwarded_.packets++;
-    forwarded_.bytes += size_bytes;
-  }
-  [[nodiscard]] const memory::PacketByteCounter& forwarded() const { return forwarded_; }
   /// Returns the counter of packets dropped for a reason; for reports, between bursts.
   [[nodiscard]] const memory::PacketByteCounter& dropped(Drop reason) const {
     return counter_at(drop_cnt_base_words_ + static_cast<uint64_t>(reason) * kCounterWords);
@@ -79,7 +73,6 @@ class FilterState {
 
   memory::SharedMemory* memory_;
   uint64_t drop_cnt_base_words_;
-  memory::PacketByteCounter forwarded_;
 };
 
 namespace detail {
@@ -114,7 +107,6 @@ void run_filter(M& m, FilterState& state) {
   auto ir0 = microcode::make_register<Drop>(m);
   if (detail::passes(m, ir0)) {
     m.instruction(kForwardPacket);
-    state.count_forwarded(m.packet_size());
     m.forward();
     return;
   }

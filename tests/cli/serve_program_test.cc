@@ -20,31 +20,11 @@ TEST(ServeProgram, RefusesUnknownNamesAndKeys) {
   EXPECT_THAT(parse_program("filtre").error().text, HasSubstr("did you mean 'filter'?"));
   EXPECT_THAT(parse_program("").error().text, HasSubstr("unknown program ''"));
   EXPECT_THAT(parse_program("filter,flows=3").error().text, HasSubstr("unknown key 'flows'"));
-}
-
-TEST(ServeProgram, TakesOneOrTwoSides) {
-  const auto one = inline_sides({"packet:eth0"});
-  ASSERT_TRUE(one);
-  ASSERT_EQ(one->size(), 1U);
-  EXPECT_EQ(one->front().interface(), "eth0");
-  const auto two = inline_sides({"packet:eth0", "vxlan:127.0.0.1,peer=127.0.0.2"});
-  ASSERT_TRUE(two);
-  ASSERT_EQ(two->size(), 2U);
-  EXPECT_TRUE(two->back().is_tunnel());
-}
-
-TEST(ServeProgram, RefusesOtherPorts) {
-  EXPECT_THAT(inline_sides({}).error().text, HasSubstr("one --port (and back) or two"));
-  EXPECT_THAT(inline_sides({"packet:a", "packet:b", "packet:c"}).error().text,
-              HasSubstr("3 are given"));
-  EXPECT_THAT(inline_sides({"packet:a", "packet:a"}).error().text, HasSubstr("given twice"));
-  EXPECT_THAT(inline_sides({"vxlan:127.0.0.1:1,peer=127.0.0.2", "vxlan:127.0.0.1:1,peer=127.0.0.3"})
-                  .error()
-                  .text,
-              HasSubstr("given twice"));
-  for (const char* text : {"eth0", "packet:", "packet:eth0,ip=10.0.0.1/24"}) {
-    EXPECT_THAT(inline_sides({text}).error().text, HasSubstr("packet:INTERFACE")) << text;
-  }
+  EXPECT_EQ(parse_program("filter,help").error().text,
+            "--program filter: 'help' is not key=value; allowed keys: none");
+  EXPECT_THAT(parse_program("guard,help").error().text,
+              ::testing::StartsWith("--program guard: 'help' is not key=value; allowed keys: "
+                                    "source-pps, network-pps, destination-pps, action, allow,"));
 }
 
 }  // namespace

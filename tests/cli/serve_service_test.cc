@@ -13,18 +13,6 @@ using testing::NotifySocket;
 
 server::ServiceManager manager() { return *server::ServiceManager::from_environment(); }
 
-TEST(ServeService, StatusLineCountsJobsMembersAndBlocks) {
-  server::Snapshot snapshot;
-  snapshot.jobs.resize(2);
-  snapshot.jobs[0].sources.resize(3);
-  snapshot.jobs[0].sources[1].state = server::SourceState::kMember;
-  snapshot.jobs[0].sources[2].state = server::SourceState::kSilent;
-  snapshot.jobs[0].blocks_total = 40;
-  snapshot.jobs[1].sources.resize(1);
-  snapshot.jobs[1].blocks_total = 2;
-  EXPECT_EQ(status_line(snapshot), "2 jobs, 1 of 4 workers in sessions, 42 blocks");
-}
-
 TEST(ServeService, StatusLineOfOtherServersCountsPackets) {
   EXPECT_EQ(status_line(nlohmann::json{{"cores", {{{"packets", 3}}, {{"packets", 4}}}}}),
             "7 packets");
@@ -34,7 +22,7 @@ TEST(ServeService, StatusLineOfOtherServersCountsPackets) {
 TEST(ServeService, AsksTheCoresBeforeEachReport) {
   NotifySocket systemd("2000000");
   int asked = 0;
-  ServiceReports reports(manager(), [&asked] { return std::to_string(++asked); });
+  ServiceReports reports(manager(), "test", [&asked] { return std::to_string(++asked); });
   EXPECT_EQ(systemd.receive(), "READY=1\nSTATUS=1");
   reports.report();
   EXPECT_EQ(systemd.receive(), "STATUS=2\nWATCHDOG=1");
@@ -48,7 +36,7 @@ TEST(ServeService, AsksTheCoresBeforeEachReport) {
 TEST(ServeService, AsksNothingWithoutAManager) {
   unsetenv("NOTIFY_SOCKET");
   int asked = 0;
-  ServiceReports reports(manager(), [&asked] { return std::to_string(++asked); });
+  ServiceReports reports(manager(), "test", [&asked] { return std::to_string(++asked); });
   reports.report();
   reports.report_end(seconds(1));
   EXPECT_EQ(reports.pause(), nullptr);

@@ -70,7 +70,8 @@ TEST_F(ProgramRunTest, FilterForwardsPlainIpv4) {
     EXPECT_EQ(end->report.output.forwarded, 2U);
     EXPECT_EQ(end->report.dropped, 3U);
     ASSERT_EQ(end->report.outcomes.size(), 4U);
-    EXPECT_EQ(end->report.outcomes[0].counter.packets, end->report.output.forwarded);
+    // The second packet is cut in the capture; the ports count its size on the wire.
+    EXPECT_EQ(end->report.outcomes[0].counter, (memory::PacketByteCounter{2, 60 + 1'514}));
     EXPECT_EQ(end->report.outcomes[1].counter, (memory::PacketByteCounter{1, 60}));
     EXPECT_EQ(end->report.outcomes[2].counter, (memory::PacketByteCounter{1, 64}));
     EXPECT_EQ(end->report.outcomes[3].counter, (memory::PacketByteCounter{1, 0}));

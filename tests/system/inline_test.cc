@@ -97,6 +97,7 @@ TEST_F(InlineTest, FilterPassesIpAndDropsTheRest) {
   EXPECT_GT(stats["forwarded"], 0);
   EXPECT_GT(stats["outcomes"]["non_ip"]["packets"], 0);
   EXPECT_EQ(stats["cores"].size(), 2U);
+  EXPECT_THAT(filter->output(), HasSubstr("  non_ip "));  // The report for people.
   uint64_t refused = 0, received = 0, trains = 0;
   for (const auto& port : stats["ports"]) {
     refused += port["tx_refused"].get<uint64_t>();
@@ -106,6 +107,10 @@ TEST_F(InlineTest, FilterPassesIpAndDropsTheRest) {
   EXPECT_EQ(refused, 0U);
   EXPECT_GT(trains, 0U);  // The kernels at both ends send trains, which arrive whole.
   EXPECT_EQ(stats["forwarded"].get<uint64_t>() + stats["dropped"].get<uint64_t>(), received);
+  uint64_t outcomes = 0;  // Of both cores.
+  for (const auto& outcome : stats["outcomes"]) outcomes += outcome["packets"].get<uint64_t>();
+  EXPECT_EQ(outcomes, received);
+  EXPECT_EQ(stats["outcomes"]["forwarded"]["packets"], stats["forwarded"]);
 }
 
 /// A collector: a UDP socket of the namespace in which it is made.
@@ -204,7 +209,7 @@ TEST_F(InlineTest, RefusalsNameCauseAndRemedy) {
   EXPECT_THAT(refusal({"--program", "filter", "--port", "packet:none"}),
               HasSubstr("there is no interface 'none'; see: ip link"));
   EXPECT_THAT(refusal({"--program", "filter", "--port", "packet:lo"}), HasSubstr("lo is down"));
-  EXPECT_THAT(refusal({"--program", "filter"}), HasSubstr("--program needs one --port"));
+  EXPECT_THAT(refusal({"--program", "filter"}), HasSubstr("a program needs one --port"));
   EXPECT_THAT(refusal({"--program", "filter", "--port", "packet:wire", "--job", "id=1,sources=2"}),
               HasSubstr("--job does not go with --program"));
 }

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Method: `serve --program` with tunnels on the loopback interface, without any rights, and plain
 // sockets at their other ends: frames back out of one tunnel, frames from one tunnel to the other,
-// and datagrams that must not pass.
+// datagrams that must not pass; the records, the log and the report of a program that serves.
 #include "wire/vxlan.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/prng.h"
@@ -43,6 +45,16 @@ Bytes arp_frame() {
   return frame;
 }
 
+/// Returns a frame from 10.0.0.`host` to 10.0.1.1.
+Bytes ipv4_frame_from(uint8_t host) {
+  Bytes frame = testing::ipv4_frame(100);
+  wire::MutableView<wire::Ipv4Header> ip(frame.data() + wire::EthernetHeader::kBytes);
+  ip.set<wire::Ipv4Header::TotalLength>(100 - wire::EthernetHeader::kBytes);
+  ip.set<wire::Ipv4Header::SourceAddress>(0x0a000000U + host);
+  ip.set<wire::Ipv4Header::DestinationAddress>(0x0a000101U);
+  return frame;
+}
+
 std::string tunnel_text(uint16_t port, const Endpoint& peer) {
   return "vxlan:127.0.0.1:" + std::to_string(port) + ",peer=" + peer.to_string() +
          ",vni=" + std::to_string(kNetwork);
@@ -70,6 +82,7 @@ TEST(Vxlan, OneTunnelSendsFramesBack) {
   EXPECT_EQ(*back, datagram_of(frame));
   const auto stats = end(filter, json);
   EXPECT_EQ(stats["forwarded"], 1);
+  EXPECT_EQ(stats["outcomes"]["forwarded"], (nlohmann::json{{"packets", 1}, {"bytes", 100}}));
   EXPECT_EQ(stats["outcomes"]["non_ip"]["packets"], 1);
 }
 
@@ -91,6 +104,75 @@ TEST(Vxlan, FramesGoFromOneTunnelToTheOther) {
   ASSERT_TRUE(at_left);
   EXPECT_EQ(*at_left, datagram_of(and_back));
   EXPECT_EQ(end(program, json)["forwarded"], 2);
+}
+
+TEST(Vxlan, TelemetryWritesItsRecords) {
+  const testing::UdpPeer peer, collector;
+  const uint16_t port = free_port();
+  const std::string records = scratch("vxlan_records.jsonl"), json = scratch("vxlan_records.json");
+  Process program({"serve", "--program", "telemetry,collector=" + collector.at().to_string(),
+                   "--port", tunnel_text(port, peer.at()), "--records", records, "--json", json});
+  ASSERT_TRUE(program.wait_for_line("ready")) << program.errors();
+  for (const uint8_t source : {uint8_t{1}, uint8_t{2}}) {
+    const Bytes frame = ipv4_frame_from(source);
+    peer.send(datagram_of(frame), Endpoint::ipv4(INADDR_LOOPBACK, port));
+    ASSERT_EQ(peer.receive(), datagram_of(frame));
+  }
+  // The flows are exported at the end: to the collector, and to the file.
+  const auto stats = end(program, json);
+  EXPECT_EQ(stats["messages_lost"], 0);
+  EXPECT_TRUE(collector.receive());
+  std::ifstream file(records);
+  std::vector<std::string> sources;
+  for (std::string line; std::getline(file, line);) {
+    sources.push_back(nlohmann::json::parse(line)["source"]);
+  }
+  EXPECT_THAT(sources, ::testing::UnorderedElementsAre("10.0.0.1", "10.0.0.2"));
+  EXPECT_THAT(program.output(), HasSubstr("telemetry: 2 packets: 2 forwarded, 0 dropped\n"));
+}
+
+TEST(Vxlan, AFailedWriteOfRecordsFailsTheServer) {
+  const testing::UdpPeer peer;
+  const uint16_t port = free_port();
+  Process program({"serve", "--program", "telemetry,collector=127.0.0.1:9", "--port",
+                   tunnel_text(port, peer.at()), "--records", "/dev/full"});
+  ASSERT_TRUE(program.wait_for_line("ready")) << program.errors();
+  const Bytes frame = ipv4_frame_from(1);
+  peer.send(datagram_of(frame), Endpoint::ipv4(INADDR_LOOPBACK, port));
+  ASSERT_EQ(peer.receive(), datagram_of(frame));
+  program.signal(SIGTERM);
+  EXPECT_EQ(program.wait_for_end(), 1);
+  EXPECT_THAT(program.errors(), HasSubstr("/dev/full: No space left on device"));
+}
+
+TEST(Vxlan, GuardLogsItsCulprits) {
+  const testing::UdpPeer peer;
+  const uint16_t port = free_port();
+  Process guard({"serve", "--program",
+                 "guard,source-pps=1,network-pps=10000000,destination-pps=1,detect-ms=1000,"
+                 "allow=10.0.0.2/32",
+                 "--port", tunnel_text(port, peer.at())});
+  ASSERT_TRUE(guard.wait_for_line("ready")) << guard.errors();
+  {
+    // The frames of the allowed source return always, so they pace the culprit's.
+    const std::jthread sender([&](const std::stop_token& stop) {
+      const Bytes paced = datagram_of(ipv4_frame_from(2));
+      while (!stop.stop_requested()) {
+        peer.send(datagram_of(ipv4_frame_from(1)), Endpoint::ipv4(INADDR_LOOPBACK, port));
+        peer.send(paced, Endpoint::ipv4(INADDR_LOOPBACK, port));
+        for (auto back = peer.receive(); back != paced; back = peer.receive()) {
+          if (!back) return;
+        }
+      }
+    });
+    EXPECT_TRUE(guard.wait_for_error(
+        "warn event=culprit_detected reason=source_bandwidth kind=other source=10.0.0.1/32 "
+        "destination=10.0.1.1 pps="));
+  }
+  guard.signal(SIGTERM);
+  EXPECT_EQ(guard.wait_for_end(), 0) << guard.errors();
+  EXPECT_THAT(guard.output(), HasSubstr("  culprit: other from 10.0.0.1/32 to 10.0.1.1: "));
+  EXPECT_THAT(guard.output(), HasSubstr("  dropped_source "));
 }
 
 TEST(Vxlan, HostileDatagramsAreCounted) {
@@ -137,6 +219,13 @@ TEST(Vxlan, RefusalsNameTheFlag) {
   Process address({"serve", "--program", "filter", "--port", "vxlan:192.0.2.1,peer=127.0.0.1"});
   EXPECT_EQ(address.wait_for_end(), 2);
   EXPECT_THAT(address.errors(), HasSubstr("cannot bind"));
+  Process records({"serve", "--program", "filter", "--port", "vxlan:127.0.0.1:1,peer=127.0.0.1:2",
+                   "--records", scratch("none.jsonl")});
+  EXPECT_EQ(records.wait_for_end(), 2);
+  EXPECT_THAT(records.errors(), HasSubstr("such as telemetry; filter has none"));
+  Process aggregator({"serve", "--job", "id=1,sources=1", "--records", scratch("none.jsonl")});
+  EXPECT_EQ(aggregator.wait_for_end(), 2);
+  EXPECT_THAT(aggregator.errors(), HasSubstr("--records needs --program telemetry"));
 }
 
 }  // namespace

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/live_command.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <memory>
+#include <random>
+
+#include "base/clock.h"
+#include "cli/console.h"
+#include "cli/serve_log.h"
+#include "cli/serve_loop.h"
+#include "cli/serve_service.h"
+#include "cli/settings.h"
+#include "programs/run_report.h"
+
+namespace tributary::cli {
+namespace {
+
+using programs::ServedProgram;
+
+struct ServeFlags {
+  ServeFlags(CLI::App& command, const ServedProgram& to_serve, std::string error_title)
+      : settings(command), program(to_serve), title(std::move(error_title)) {}
+  Settings settings;
+  const ServedProgram program;
+  const std::string title;
+  LiveFlags live;
+  std::vector<WrittenKey> written;
+};
+
+programs::InstanceTerms terms_now() {
+  std::random_device random;
+  const Instant start = monotonic_now();
+  const auto since_start = std::chrono::nanoseconds(in_nanoseconds(start - Instant()));
+  return {.start = start,
+          .time_zero = std::chrono::time_point_cast<std::chrono::nanoseconds>(
+                           std::chrono::system_clock::now()) -
+                       since_start,
+          .seed = uint64_t{random()} << 32 | random()};
+}
+
+void write_events(programs::LiveService& service, server::Log& log) {
+  for (const programs::ProgramEvent& event : service.take_events()) {
+    log.write_at(event.at, event.is_warning ? server::LogLevel::kWarn : server::LogLevel::kInfo,
+                 event.name, event.fields);
+  }
+  log.end_windows();
+}
+
+int run(const ServeFlags& flags) {
+  block_awaited_signals();
+  const auto settings = flags.program.settings().read(flags.written, "");
+  if (!settings) return refuse(flags.title, settings.error());
+  return serve_program(flags.title, flags.program, *settings, flags.live);
+}
+
+}  // namespace
+
+Result<std::vector<io::InlineSideSpec>> inline_sides(const std::vector<std::string>& ports) {
+  if (ports.empty() || ports.size() > 2) {
+    return failure(fmt::format(
+        "a program needs one --port (and back) or two (inline); {} are given", ports.size()));
+  }
+  std::vector<io::InlineSideSpec> sides;
+  for (const std::string& text : ports) {
+    auto side = io::parse_inline_side(text);
+    if (!side) return tl::unexpected(side.error());
+    sides.push_back(*std::move(side));
+  }
+  if (sides.size() == 2 && is_same_side(sides[0], sides[1])) {
+    return failure(
+        fmt::format("--port {}: given twice; allowed: two different ports, or one", ports[1]));
+  }
+  return sides;
+}
+
+void add_record_files(CLI::App& command, std::string& records, std::string& ipfix,
+                      const std::string& note) {
+  command.add_option("--records", records, "Write flow records as JSON lines" + note)
+      ->type_name("FILE");
+  command.add_option("--ipfix", ipfix, "Write flow records as an IPFIX file (RFC 5655)" + note)
+      ->type_name("FILE");
+}
+
+int serve_program(const std::string& title, const ServedProgram& program, const KeyValues& settings,
+                  const LiveFlags& flags) {
+  if (!program.has_flow_records && !(flags.records.empty() && flags.ipfix.empty())) {
+    return refuse(title, {fmt::format("--records and --ipfix need a program with flow records, "
+                                      "such as telemetry; {} has none",
+                                      program.name)});
+  }
+  const auto sides = inline_sides(flags.ports);
+  if (!sides) return refuse(title, sides.error());
+  const auto cpus = cpus_of(flags.cores);
+  if (!cpus) return refuse(title, cpus.error());
+  const auto started = program.serve(settings,
+                                     {.sides = *sides,
+                                      .cores = flags.cores.cores,
+                                      .buffer_mb = flags.cores.buffer_mb,
+                                      .engine = {.spin = microseconds(flags.cores.spin_us),
+                                                 .cpu_percent = flags.cores.cpu_percent,
+                                                 .cpus = *cpus},
+                                      .records = flags.records,
+                                      .ipfix = flags.ipfix},
+                                     terms_now());
+  if (!started) return refuse(title, started.error());
+  programs::LiveService& service = **started;
+  const auto stats = [&service, &program] {
+    nlohmann::json json = service.stats();
+    json["program"] = program.name;
+    return json;
+  };
+  std::vector<std::string> places;
+  for (const io::InlineSideSpec& side : *sides) {
+    places.push_back(side.interface().empty() ? side.text : side.interface());
+  }
+  server::Log log(flags.log);
+  const int ended =
+      serve({.title = title,
+             .what = fmt::format("{} on {}", program.name, fmt::join(places, " and ")),
+             .cores = flags.cores.cores,
+             .json_path = flags.json_path,
+             .warnings = service.warnings(),
+             .stats = stats,
+             .status = [&stats] { return status_line(stats()); },
+             .stop = [&service] { service.stop(); },
+             .tick = [&service, &log] { write_events(service, log); }});
+  print("{}", programs::live_text(program.name, service.stats()));
+  const auto problem = service.problem();
+  if (problem) print_error("{}: {}\n", title, problem->text);
+  return ended == 0 && problem ? 1 : ended;
+}
+
+void add_live_run(CLI::App& command, const ServedProgram& program, const std::string& title,
+                  int& exit_code) {
+  const auto flags = std::make_shared<ServeFlags>(command, program, title);
+  command
+      .add_option("--port", flags->live.ports,
+                  fmt::format("Take frames here: with two, frames that arrive on one leave by the "
+                              "other; with one, they go back out of it. {}",
+                              kInlinePortHelp))
+      ->type_name("PORT");
+  add_core_flags(command, flags->live.cores, "Polling cores, each with an instance of the program");
+  if (program.has_flow_records) {
+    add_record_files(command, flags->live.records, flags->live.ipfix);
+  }
+  add_log_flags(command, flags->live.log);
+  add_keys(command, program.settings(), flags->written);
+  command
+      .add_option("--json", flags->live.json_path,
+                  "Write every counter to this file at the start, on SIGUSR1 and at the end")
+      ->type_name("FILE");
+  command.callback([flags, &exit_code] { exit_code = run(*flags); });
+}
+
+}  // namespace tributary::cli

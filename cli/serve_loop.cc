@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/serve_loop.h"
+
+#include <pthread.h>
+
+#include <csignal>
+#include <cstdio>
+#include <utility>
+
+#include "base/result_file.h"
+#include "cli/console.h"
+#include "cli/serve_service.h"
+#include "cli/settings.h"
+
+namespace tributary::cli {
+namespace {
+
+sigset_t awaited_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGINT);
+  sigaddset(&set, SIGTERM);
+  // A blocked signal would reach the main thread even if nohup has set it to be ignored.
+  struct sigaction hang_up {};
+  if (sigaction(SIGHUP, nullptr, &hang_up) == 0 && hang_up.sa_handler != SIG_IGN) {
+    sigaddset(&set, SIGHUP);
+  }
+  sigaddset(&set, SIGUSR1);
+  sigaddset(&set, SIGUSR2);
+  return set;
+}
+
+bool write_stats(const Service& service) {
+  if (service.json_path.empty()) return true;
+  const auto written = write_result_file(service.json_path, service.stats().dump(2) + "\n");
+  if (!written) print_error("{}: --json {}\n", service.title, written.error().text);
+  return written.has_value();
+}
+
+/// Waits for a signal. Writes the counters if it is SIGUSR1, writes a recording if it is SIGUSR2, and
+/// reloads if it is SIGHUP.
+/// @param pause Longest wait; null: no limit.
+/// @return whether a signal came that ends the server.
+bool take_ending_signal(const Service& service, const timespec* pause) {
+  const sigset_t signals = awaited_signals();
+  const int signal = sigtimedwait(&signals, nullptr, pause);
+  if (signal == SIGUSR1) write_stats(service);
+  if (signal == SIGUSR2 && service.record) service.record();
+  if (signal == SIGUSR2 && !service.record) {
+    print_error("{}: SIGUSR2: this server has no flight recorder\n", service.title);
+  }
+  if (signal == SIGHUP && service.reload) {
+    service.reload();
+    return false;
+  }
+  return signal == SIGINT || signal == SIGTERM || signal == SIGHUP;
+}
+
+/// Waits until all workers have left, a signal comes, or the time to linger has passed.
+void linger(const Service& service) {
+  constexpr int64_t kAskEveryNs = 20'000'000;
+  constexpr uint32_t kAsksPerSecond = 50;
+  const timespec pause{.tv_sec = 0, .tv_nsec = kAskEveryNs};
+  if (service.linger_s > 0 && service.is_in_use()) {
+    print_error("{}: waiting up to {} s for workers to leave; a second signal ends at once\n",
+                service.title, service.linger_s);
+  }
+  for (uint64_t asks = uint64_t{service.linger_s} * kAsksPerSecond; asks > 0; asks--) {
+    if (!service.is_in_use() || take_ending_signal(service, &pause)) return;
+  }
+}
+
+/// Returns the longest wait for a signal; null: no limit.
+const timespec* pause_of(const Service& service, const ServiceReports& reports) {
+  static constexpr timespec kTick{.tv_sec = 1, .tv_nsec = 0};
+  const timespec* const report = reports.pause();
+  if (!service.tick || (report != nullptr && report->tv_sec < kTick.tv_sec)) return report;
+  return &kTick;
+}
+
+}  // namespace
+
+void block_awaited_signals() {
+  const sigset_t signals = awaited_signals();
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+}
+
+int serve(const Service& service) {
+  auto manager = server::ServiceManager::from_environment();
+  if (!manager) return refuse(service.title, manager.error());
+  if (!write_stats(service)) return kExitUsage;
+  for (const std::string& warning : service.warnings) {
+    print_error("{}: warning: {}\n", service.title, warning);
+  }
+  print_error("{}: {}, {} cores\n", service.title, service.what, service.cores);
+  service.on_ready();
+  // Programs wait for this line, so do not serve without it.
+  print("ready\n");
+  if (std::fflush(stdout) != 0) return end_output(1);
+  ServiceReports reports(*std::move(manager), service.title, service.status);
+
+  const timespec* const pause = pause_of(service, reports);
+  while (!take_ending_signal(service, pause)) {
+    if (service.tick) service.tick();
+    reports.report();
+  }
+  reports.report_end(seconds(service.linger_s));
+  service.begin_end();
+  linger(service);
+  service.stop();
+  if (service.tick) service.tick();
+  return write_stats(service) ? 0 : 1;
+}
+
+int refuse(const std::string& title, const Error& error) {
+  print_error("{}: {}\n", title, error.text);
+  return kExitUsage;
+}
+
+}  // namespace tributary::cli

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Method: the text of hand-made statistics of a server and of a run over a capture.
+#include "programs/run_report.h"
+
+#include <gtest/gtest.h>
+
+namespace tributary::programs {
+namespace {
+
+TEST(RunReport, TextOfAServerAddsUpItsCores) {
+  const nlohmann::json stats{
+      {"cores", {{{"packets", 3}}, {{"packets", 4}}}},
+      {"forwarded", 5},
+      {"dropped", 2},
+      {"outcomes",
+       {{"known", {{"packets", 0}, {"bytes", 0}}}, {"policed", {{"packets", 2}, {"bytes", 99}}}}},
+      {"details", {nlohmann::json::object(), {{"culprits", {{{"text", "who, when and why"}}}}}}}};
+  EXPECT_EQ(live_text("guard", stats),
+            "guard: 7 packets: 5 forwarded, 2 dropped\n"
+            "  policed                             2 packets               99 bytes\n"
+            "  culprit: who, when and why\n");
+}
+
+TEST(RunReport, TextShowsTheFirstCulpritsOnly) {
+  RunReport report;
+  report.program = "guard";
+  report.details["culprits"] = nlohmann::ordered_json::array();
+  for (uint32_t i = 0; i < 25; i++) report.details["culprits"].push_back({{"text", "x"}});
+  const std::string text = as_text(report);
+  EXPECT_NE(text.find("  culprit: x\n  and 5 more culprits: see --json\n"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace tributary::programs
