@@ -8,6 +8,7 @@
 
 #include "base/result_file.h"
 #include "cli/doctor_dpdk.h"
+#include "cli/doctor_inline.h"
 #include "cli/doctor_link.h"
 #include "cli/doctor_sum.h"
 #include "cli/plan_command.h"
@@ -195,7 +196,7 @@ Finding examine_packet_socket(const MachineFacts& facts) {
   const std::string& refusal = facts.packet_socket_refusal;
   return {.what = "packet sockets",
           .found = (refusal.empty() ? "yes" : "no: " + refusal) +
-                   " (only for --port packet:; serve --program also takes --port dpdk: and vxlan:)",
+                   " (only for interfaces as ports; serve --program also takes dpdk: and vxlan:)",
           .verdict = Verdict::kOk,
           .remedy = ""};
 }
@@ -275,6 +276,11 @@ CLI::App* add_doctor(CLI::App& app, DoctorOptions& options) {
   add_uint(*command, "--port", options.port, 1, UINT16_MAX, "UDP port to try");
   command->add_option("--dpdk", options.dpdk, "DPDK device to check, written as for serve --port")
       ->type_name("PORT");
+  command
+      ->add_option("--inline", options.ports,
+                   "Port of a packet program to open and close, written as for serve --program "
+                   "--port; twice for a wire")
+      ->type_name("PORT");
   add_uint(*command, "--workers", options.workers, 1, kPlanMachinesMax,
            "Worker machines: compare their links with this machine's, and predict the time");
   add_gbit(*command, "--gbit", options.worker_gbit, "",
@@ -318,6 +324,7 @@ int run_doctor(const DoctorOptions& options, std::ostream& out, std::ostream& er
     return kExitUsage;
   }
   append(findings, *std::move(job));
+  append(findings, examine_inline(options.ports));
   append(findings, examine_dpdk(options.dpdk, io::has_dpdk()));
   const Verdict verdict = worst(findings);
   out << as_text(findings) << "\nverdict: " << to_string(verdict) << "\n";
