@@ -73,6 +73,7 @@ class WorkerProtocol final : public TensorProtocol {
   [[nodiscard]] uint32_t lost_aggregator() const override { return end_.lost_aggregator(); }
   void hold(bool held) override { held_ = held; }
   void limit_window(uint32_t packets) override { stream_.limit(packets); }
+  void gather_packets(uint32_t packets) override { stream_.gather(packets); }
   [[nodiscard]] bool has_new_packets() const override {
     return join_.joined() && !end_.ended() && stream_.can_send();
   }

@@ -297,8 +297,8 @@ Result<Lap> Round::run_lap() {
     worker.report.reset();
   }
   if (auto told = tell_workers("go"); !told) return tl::unexpected(told.error());
-  const auto ran = wait_until("a lap", kLapWithin,
-                              all([](const Worker& worker) { return worker.measured; }));
+  const auto ran =
+      wait_until("a lap", kLapWithin, all([](const Worker& worker) { return worker.measured; }));
   if (!ran) return tl::unexpected(ran.error());
   const ServerCpu after = server_cpu();
   // Checking takes the cores from workers that are still in their lap, so all of them end it first.
