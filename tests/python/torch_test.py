@@ -40,10 +40,13 @@ class Torch(support.ServerTest):
         self.assert_all_well(ended, 2)
 
     def test_ranks_of_torchrun_start_aggregators(self):
-        for environment in ({}, {"TRIBUTARY_AGGREGATORS": "2"}):
+        sealed = {"TRIBUTARY_JOB": "auth=header", "TRIBUTARY_URL": "tributary:///job/1?auth=header",
+                  "TRIBUTARY_SECRET": "a secret for this test"}
+        for environment in ({}, {"TRIBUTARY_AGGREGATORS": "2"}, sealed):
             ended = support.torchrun(2, support.HERE / "ranks_collectives.py", environment)
             self.assert_all_well(ended, 2)
 
+            self.assertNotIn("control socket", ended.stderr)
     def test_a_process_may_create_another_group(self):
         self.assert_all_well(self.ranks(1, "ranks_again.py"), 1)
         alone = {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1",
