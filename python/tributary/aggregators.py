@@ -141,6 +141,9 @@ def _exchange(store, rank, world, ends_at):
     try:
         own["machine"] = _machine()
         store.set(_key("machines", rank), own["machine"])
+        # Every rank of a machine without them is refused, and all others learn why.
+        _library.library()
+        _program()
         if _is_first_here(store, rank, ends_at):
             host = "127.0.0.1" if _are_all_here(store, world, ends_at) else _host(rank)
             address = _address_of(host)
@@ -296,5 +299,8 @@ def _program():
                 return str(path)
     found = shutil.which("tributary")
     if found is None:
-        raise errors.LibraryNotFound("the program tributary is neither next to its library nor in PATH")
+        raise errors.LibraryNotFound(
+            "the program tributary, which starts the aggregators, is neither next to its library nor in PATH; add "
+            "its folder to PATH, or set TRIBUTARY_URL to a running aggregator"
+        )
     return found

@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import tempfile
 import unittest
@@ -112,11 +113,21 @@ class Torch(support.ServerTest):
         nowhere = {"TRIBUTARY_LIBRARY": "/nowhere/lib.so"}
         checked = self.ranks(3, "ranks_collectives.py", environment=nowhere)
         self.assertEqual(checked.returncode, 2, checked.stdout + checked.stderr)
-        self.assertRegex(checked.stderr, r"\Atributary launch: libtributary.so.0 cannot .*\n\Z")
-        unchecked = support.torchrun(2, support.HERE / "ranks_collectives.py", {
-            **nowhere, "TRIBUTARY_URL": "tributary://127.0.0.1:1/job/1"})
-        self.assertEqual(unchecked.stderr.count("cannot be loaded"), 1, unchecked.stderr)
-        self.assertNotIn("in _open", unchecked.stderr)
+        self.assertRegex(checked.stderr, r"\Atributary launch: TRIBUTARY_LIBRARY=/nowhere/lib.so cannot .*\n\Z")
+        for script, options in (("ranks_collectives.py", {}), ("ranks_importing.py", {"by_run": False})):
+            unchecked = support.torchrun(2, support.HERE / script, nowhere, **options)
+            self.assertEqual(unchecked.stderr.count("cannot be loaded; set it to"), 1, unchecked.stderr)
+            self.assertNotIn("init_process_group", unchecked.stderr)
+
+    def test_a_missing_program_is_one_line_of_one_rank(self):
+        with tempfile.TemporaryDirectory() as folder:
+            library = pathlib.Path(folder) / "libtributary.so.0"
+            shutil.copy(os.environ["TRIBUTARY_LIBRARY"], library)
+            ended = support.torchrun(
+                2, support.HERE / "ranks_importing.py", {"TRIBUTARY_LIBRARY": str(library), "PATH": "/usr/bin:/bin"},
+                by_run=False)
+        self.assertEqual(ended.stderr.count("the program tributary, which starts"), 1, ended.stderr)
+        self.assertNotIn("init_process_group", ended.stderr)
 
     def test_a_killed_aggregator_is_named_by_all(self):
         server = self.serve("id=1,sources=2,block_grad_max=4095")
