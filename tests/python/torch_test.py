@@ -46,8 +46,8 @@ class Torch(support.ServerTest):
         for environment in ({}, {"TRIBUTARY_AGGREGATORS": "2"}, sealed):
             ended = support.torchrun(2, support.HERE / "ranks_collectives.py", environment)
             self.assert_all_well(ended, 2)
-
             self.assertNotIn("control socket", ended.stderr)
+
     def test_a_process_may_create_another_group(self):
         self.assert_all_well(self.ranks(1, "ranks_again.py"), 1)
         alone = {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1",
@@ -162,6 +162,12 @@ class Examples(support.ServerTest):
         self.assertGreater(result["seconds"], 0)
         self.assertGreater(result["step_ms"], 0)
         self.assertEqual(result["degraded"]["all_reduces"], 3 * 19)
+
+    def test_gloo_ends(self):
+        # Gloo's destructor may wait for a thread that needs the interpreter's lock, so several runs.
+        for _ in range(3):
+            result = self.run_example(2, "digits_ddp.py", "--backend", "gloo", "--epochs", "1")
+            self.assertTrue(result["parameters_identical"])
 
     def test_loss_without_a_url(self):
         variables = {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0", "MASTER_ADDR": "127.0.0.1",
