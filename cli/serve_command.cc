@@ -233,7 +233,9 @@ int serve(const ServeFlags& flags, const Service& service) {
   for (const std::string& warning : service.warnings) {
     print_error("tributary serve: warning: {}\n", warning);
   }
-  print_error("tributary serve: {}, {} cores\n", service.what, flags.appliance.cores);
+  if (flags.log.level >= server::LogLevel::kInfo) {
+    print_error("tributary serve: {}, {} cores\n", service.what, flags.appliance.cores);
+  }
   service.on_ready();
   // Programs wait for this line, so do not serve without it.
   print("ready\n");

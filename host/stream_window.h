@@ -78,6 +78,9 @@ class StreamWindow {
   [[nodiscard]] Instant first_sent_at(uint64_t position) const {
     return place_of(position).first_sent_at;
   }
+  /// Records whether this rank withholds its contribution to a position in flight.
+  void set_withheld(uint64_t position, bool withheld) { place_of(position).withheld = withheld; }
+  [[nodiscard]] bool is_withheld(uint64_t position) const { return place_of(position).withheld; }
 
   /// Returns the exponent that the ranks agreed on for a block.
   [[nodiscard]] static AgreedExponent exponent(const Transfer& transfer, uint64_t block) {
@@ -114,6 +117,7 @@ class StreamWindow {
     bool done = false;
     bool opens_tensor = false;    ///< The first position of a transfer with exponents.
     bool exponent_waits = false;  ///< Its block's exponent follows from earlier positions.
+    bool withheld = false;        ///< See set_withheld().
     int8_t stated = kNoExponent;  ///< See set_exponent().
   };
 

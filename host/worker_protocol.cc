@@ -406,8 +406,9 @@ void WorkerProtocol::on_have(const Message& message, Instant now) {
   if (!position || (stream_.is_done(*position) && !TRIB_MUTANT(kHaveAfterResult))) return;
   const wire::ControlBody& body = message.body;
   end_.note_have(*position, stream_.base(), body.mask, body.upstream);
-  const bool lost =
-      !contains(body.mask, *config_.source) && !stream_.contents(*position).transfer->receive_only;
+  const bool withheld = stream_.is_withheld(*position) && may_withhold(*position, now);
+  const bool contributes = !stream_.contents(*position).transfer->receive_only && !withheld;
+  const bool lost = contributes && !contains(body.mask, *config_.source);
   if ((message.extension.flags & wire::kFlagRun) == 0) {
     repair_.on_have(*position, lost, now);
     return;

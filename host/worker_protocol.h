@@ -107,6 +107,9 @@ class WorkerProtocol final : public TensorProtocol {
   static constexpr Duration kKeepAliveEvery = milliseconds(1000);
   /// A worker reports its counts this often, if the aggregator takes them.
   static constexpr Duration kReportEvery = milliseconds(1000);
+  /// A contribution that does not fit is withheld for this many straggler timeouts. A block ages out
+  /// within two timeouts of its aggregator, and upper aggregators have longer ones. Assumed.
+  static constexpr int64_t kWithheldTimeouts = 32;
 
   // worker_protocol.cc: received packets, and the session.
   [[nodiscard]] bool is_for_this_session(const wire::Message& message) const;
@@ -155,6 +158,8 @@ class WorkerProtocol final : public TensorProtocol {
   Outgoing next_of_session(std::span<std::byte> out, Instant now);
   Outgoing write_contribution(uint64_t position, std::span<std::byte> out, Instant now);
   Outgoing write_probe(uint64_t position, std::span<std::byte> out, Instant now);
+  /// True while a contribution that does not fit may be withheld. Without mitigation never.
+  [[nodiscard]] bool may_withhold(uint64_t position, Instant now) const;
   Outgoing write_join(std::span<std::byte> out, Instant now);
   Outgoing write_leave(std::span<std::byte> out, Instant now);
   Outgoing write_control(const wire::Message& message, std::span<std::byte> out);

@@ -231,8 +231,6 @@ void Launch::pass_lines(Member& member) {
     }
   }
   for (const std::string& line : member.process.take_error_lines()) {
-    // Skip its greeting; pass on warnings and errors.
-    if (member.is_aggregator && line.find(" jobs at ") != std::string::npos) continue;
     print_to(err_, "{}{}\n", member.prefix, line);
   }
   std::fflush(out_);

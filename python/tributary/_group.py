@@ -8,12 +8,12 @@ import os
 import sys
 import threading
 import traceback
-import warnings
 
 import torch
 import torch.distributed as dist
 
 from . import errors
+from ._announce import warn
 from ._backward import reduces_gradients
 from ._collectives import Collectives, check_variable
 from ._meetings import Meetings
@@ -216,19 +216,9 @@ class TributaryGroup(Collectives, dist.ProcessGroup):
         if report.degraded_blocks:
             self._handle_degraded(work, report)
         if report.degraded_blocks or self._permanent:
-            self._note_permanent(work)
-
-    def _note_permanent(self, work):
-        permanent = set(self.communicator.permanent_stragglers())
-        for rank in sorted(permanent - self._permanent):
-            self._permanent_spells[rank] += 1
-            warnings.warn(
-                f"all-reduce {work.number}: rank {rank} is a permanent straggler: it has been silent for the "
-                "job's permanent_ms; the other ranks continue without it until it contributes"
-            )
-        for rank in sorted(self._permanent - permanent):
-            warnings.warn(f"all-reduce {work.number}: rank {rank} contributes, and the other ranks wait for it")
-        self._permanent = permanent
+            permanent = set(self.communicator.permanent_stragglers())
+            self._permanent_spells.update(permanent - self._permanent)
+            self._permanent = permanent
 
     def _handle_degraded(self, work, report):
         flat = work.staged.view(-1)
@@ -250,7 +240,7 @@ class TributaryGroup(Collectives, dist.ProcessGroup):
             try:
                 hook(happened)
             except Exception:  # Other threads may be waiting for the sum.
-                warnings.warn(f"a hook of on_degraded() failed:\n{traceback.format_exc()}")
+                warn(f"a hook of on_degraded() failed:\n{traceback.format_exc()}")
 
     # --- Missing ranks ---
 
@@ -322,7 +312,7 @@ class TributaryGroup(Collectives, dist.ProcessGroup):
             return
         self._url = url_without(self._url, gone)
         if self.rank() == 0:
-            warnings.warn(f"joining again without the lost aggregator {', '.join(gone)}")
+            warn(f"joining again without the lost aggregator {', '.join(gone)}")
 
     def close(self):
         """Leaves the job. Rank 0 prints a line if blocks were degraded."""

@@ -35,7 +35,7 @@ Line line_of(EventKind kind) {
     case EventKind::kSessionEnded:
       return {LogLevel::kInfo, "session_ended"};
     case EventKind::kStraggler:
-      return {LogLevel::kWarn, "straggler"};
+      return {LogLevel::kInfo, "straggler"};
     case EventKind::kPermanent:
       return {LogLevel::kWarn, "straggler_permanent"};
     case EventKind::kReturned:

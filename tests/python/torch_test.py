@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import tempfile
 import unittest
@@ -40,9 +41,12 @@ class Torch(support.ServerTest):
         self.assert_all_well(ended, 2)
 
     def test_ranks_of_torchrun_start_aggregators(self):
-        for environment in ({}, {"TRIBUTARY_AGGREGATORS": "2"}):
+        sealed = {"TRIBUTARY_JOB": "auth=header", "TRIBUTARY_URL": "tributary:///job/1?auth=header",
+                  "TRIBUTARY_SECRET": "a secret for this test"}
+        for environment in ({}, {"TRIBUTARY_AGGREGATORS": "2"}, sealed):
             ended = support.torchrun(2, support.HERE / "ranks_collectives.py", environment)
             self.assert_all_well(ended, 2)
+            self.assertNotIn("control socket", ended.stderr)
 
     def test_a_process_may_create_another_group(self):
         self.assert_all_well(self.ranks(1, "ranks_again.py"), 1)
@@ -109,11 +113,21 @@ class Torch(support.ServerTest):
         nowhere = {"TRIBUTARY_LIBRARY": "/nowhere/lib.so"}
         checked = self.ranks(3, "ranks_collectives.py", environment=nowhere)
         self.assertEqual(checked.returncode, 2, checked.stdout + checked.stderr)
-        self.assertRegex(checked.stderr, r"\Atributary launch: libtributary.so.0 cannot .*\n\Z")
-        unchecked = support.torchrun(2, support.HERE / "ranks_collectives.py", {
-            **nowhere, "TRIBUTARY_URL": "tributary://127.0.0.1:1/job/1"})
-        self.assertEqual(unchecked.stderr.count("cannot be loaded"), 1, unchecked.stderr)
-        self.assertNotIn("in _open", unchecked.stderr)
+        self.assertRegex(checked.stderr, r"\Atributary launch: TRIBUTARY_LIBRARY=/nowhere/lib.so cannot .*\n\Z")
+        for script, options in (("ranks_collectives.py", {}), ("ranks_importing.py", {"by_run": False})):
+            unchecked = support.torchrun(2, support.HERE / script, nowhere, **options)
+            self.assertEqual(unchecked.stderr.count("cannot be loaded; set it to"), 1, unchecked.stderr)
+            self.assertNotIn("init_process_group", unchecked.stderr)
+
+    def test_a_missing_program_is_one_line_of_one_rank(self):
+        with tempfile.TemporaryDirectory() as folder:
+            library = pathlib.Path(folder) / "libtributary.so.0"
+            shutil.copy(os.environ["TRIBUTARY_LIBRARY"], library)
+            ended = support.torchrun(
+                2, support.HERE / "ranks_importing.py", {"TRIBUTARY_LIBRARY": str(library), "PATH": "/usr/bin:/bin"},
+                by_run=False)
+        self.assertEqual(ended.stderr.count("the program tributary, which starts"), 1, ended.stderr)
+        self.assertNotIn("init_process_group", ended.stderr)
 
     def test_a_killed_aggregator_is_named_by_all(self):
         server = self.serve("id=1,sources=2,block_grad_max=4095")
@@ -148,6 +162,12 @@ class Examples(support.ServerTest):
         self.assertGreater(result["seconds"], 0)
         self.assertGreater(result["step_ms"], 0)
         self.assertEqual(result["degraded"]["all_reduces"], 3 * 19)
+
+    def test_gloo_ends(self):
+        # Gloo's destructor may wait for a thread that needs the interpreter's lock, so several runs.
+        for _ in range(3):
+            result = self.run_example(2, "digits_ddp.py", "--backend", "gloo", "--epochs", "1")
+            self.assertTrue(result["parameters_identical"])
 
     def test_loss_without_a_url(self):
         variables = {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0", "MASTER_ADDR": "127.0.0.1",
