@@ -60,6 +60,27 @@ std::string job_lines(const json& jobs) {
   return text;
 }
 
+/// Returns a line for each job that the server plans as its directory.
+std::string directory_lines(const json& jobs) {
+  std::string text;
+  for (const json& job : jobs) {
+    std::string absent;
+    size_t answering = 0;
+    for (const json& each : job.at("aggregators")) {
+      if (each.at("answers").get<bool>()) {
+        answering++;
+        continue;
+      }
+      absent += fmt::format("; without {} ({})", each.at("address").get<std::string>(),
+                            each.at("fault").get<std::string>());
+    }
+    text += fmt::format("\ndirectory of job {}: plan {}, {} of {} aggregators answer{}",
+                        job.at("id").dump(), job.at("plans").dump(), answering,
+                        job.at("aggregators").size(), absent);
+  }
+  return text;
+}
+
 /// Tells whether both are of one run of the server.
 bool is_same_run(const json& status, const json& earlier) {
   return status.at("uptime_s").get<double>() >= earlier.at("uptime_s").get<double>() &&
@@ -174,6 +195,8 @@ std::string status_text(const json& status) {
     text += fmt::format(" {} {}", reason, packets.dump());
   }
   if (status.at("drops").empty()) text += " none";
+  // A server of an earlier release tells nothing of a directory.
+  text += directory_lines(status.value("directory", json::array()));
   const auto waits = status.at("waits").get<uint64_t>();
   text += waits == 0 ? "\nno job waits for a rank\n"
                      : fmt::format("\nwaits: {}; see tributary who\n", waits);

@@ -132,6 +132,7 @@ class WorkerProtocol final : public TensorProtocol {
   /// Returns when this worker gives up, because the aggregator answers no question.
   [[nodiscard]] Instant silent_until() const;
   void check_aggregator(Instant now);
+  void end_if_upper_is_lost(const wire::ControlBody& notice);
   void end(EndReason reason);
   void end_if(std::optional<EndReason> reason);
 

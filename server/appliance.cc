@@ -49,24 +49,6 @@ void add_job_stats(nlohmann::json& job_stats, const trio_ml::Job& job) {
   add("buffers_free", job.window.buffers_free());
 }
 
-nlohmann::json directory_stats(const Directory& directory) {
-  nlohmann::json jobs = nlohmann::json::array();
-  for (const Directory::JobState& job : directory.state()) {
-    nlohmann::json aggregators = nlohmann::json::array();
-    for (const Directory::AggregatorState& each : job.aggregators) {
-      aggregators.push_back({{"address", each.name},
-                             {"answers", each.answers},
-                             {"weight", each.weight},
-                             {"fault", each.fault}});
-    }
-    jobs.push_back({{"id", job.job_id},
-                    {"plans", job.changes},
-                    {"predicted_s", job.predicted_s},
-                    {"aggregators", aggregators}});
-  }
-  return jobs;
-}
-
 }  // namespace
 
 Appliance::Appliance(const ApplianceConfig& config, memory::SharedMemory memory, OpenedPort port)
@@ -249,7 +231,7 @@ nlohmann::json Appliance::stats() {
       add_job_stats(stats["jobs"][i], *shard.jobs()[i]);
     }
   });
-  if (directory_ != nullptr) stats["directory"] = directory_stats(*directory_);
+  if (directory_ != nullptr) stats["directory"] = directory_json(directory_->state());
   return stats;
 }
 
@@ -287,6 +269,7 @@ Snapshot Appliance::snapshot() {
   snapshot.uptime = snapshot.at - started_at_;
   snapshot.listen = local();
   snapshot.cores.resize(config_.cores);
+  if (directory_ != nullptr) snapshot.directory = directory_->state();
   std::vector<JobViews> jobs;
   for (const Served& each : served_) {
     // Construct each view: a copy would lose the capacity that a core needs to allocate nothing.

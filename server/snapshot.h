@@ -15,6 +15,7 @@
 #include "base/time.h"
 #include "engine/live/live_core.h"
 #include "engine/port.h"
+#include "server/directory_state.h"
 #include "server/job_snapshot.h"
 
 namespace tributary::server {
@@ -40,6 +41,8 @@ struct Snapshot {
   /// Shape [cores]: see engine::PortQueue::rx_dropped().
   std::vector<std::optional<uint64_t>> rx_dropped;
   std::vector<JobSnapshot> jobs;  ///< In the order in which they were added.
+  /// The jobs that this server plans as their directory; empty: it is none.
+  std::vector<DirectoryJob> directory;
 
   [[nodiscard]] std::optional<uint64_t> rx_dropped_at(uint32_t core) const {
     return core < rx_dropped.size() ? rx_dropped[core] : std::nullopt;

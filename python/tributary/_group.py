@@ -18,8 +18,9 @@ from ._backward import reduces_gradients
 from ._collectives import Collectives, check_variable
 from ._meetings import Meetings
 from ._staging import Submitter, copy_to_host
+from ._urgency import Urgency
 from ._work import KeptWorks, Submissions, TributaryWork, Waiters
-from .communicator import Communicator, aggregators_of, url_without
+from .communicator import Communicator, aggregators_of, keys_of, url_without
 
 BACKEND = "tributary"
 TYPE_NAMES = {
@@ -79,6 +80,7 @@ class TributaryGroup(Collectives, dist.ProcessGroup):
         self.meetings = Meetings(self)
         self._submissions = Submissions()
         self._submitter = Submitter()
+        self._urgency = self._new_urgency()
         self.error = None  # The exception that ended the communicator.
         self._world = world
         self._lock = threading.Lock()
@@ -177,7 +179,7 @@ class TributaryGroup(Collectives, dist.ProcessGroup):
         if tensor.device.type != "cpu":
             staged, wait_for_copy = copy_to_host(staged)
         backward_ended = self._submissions.next()
-        with self._lock:  # Numbers follow the order of submission.
+        with self._lock:  # Numbers and priorities follow the order of submission.
             self.meetings.count()
             start = functools.partial(
                 self.communicator.submit,
@@ -187,6 +189,7 @@ class TributaryGroup(Collectives, dist.ProcessGroup):
                 op_name,
                 staged,
                 receive_only,
+                self._urgency.next(backward_ended),
             )
             operation = self._submitter.submit(start, wait_for_copy)
             work = TributaryWork(
@@ -198,6 +201,11 @@ class TributaryGroup(Collectives, dist.ProcessGroup):
         for old in dropped:
             old.settle()
         return work
+
+    def _new_urgency(self):
+        """Returns the priorities of the URL. With mitigation all are 0, because a late rank cannot receive others."""
+        priorities = int(keys_of(self._url).get("priorities", 1))
+        return Urgency(1 if self.mitigated() else priorities)
 
     def take_error(self, error, tensor):
         """Called by a work. Returns its exception, or None if NaN in the tensor replaces it."""
@@ -282,6 +290,7 @@ class TributaryGroup(Collectives, dist.ProcessGroup):
         self._works.settle_all()
         self._leave_out_lost()
         self.communicator = Communicator(self._url)
+        self._urgency = self._new_urgency()  # The ranks may have stopped at different all-reduces.
         self.error = None
         self.meetings.restart()
 

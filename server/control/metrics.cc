@@ -177,6 +177,28 @@ void add_workers(const Snapshot& snapshot, std::vector<MetricFamily>& families) 
   }
 }
 
+/// Adds the aggregators that this server knows as the directory of its jobs.
+void add_directory(const Snapshot& snapshot, std::vector<MetricFamily>& families) {
+  Family plans = counter("tributary_directory_plans_total", "Plans of the job's aggregators.");
+  Family predicted = gauge("tributary_directory_predicted_seconds",
+                           "Time of an all-reduce of --bytes by the current plan.");
+  Family answers = gauge("tributary_directory_aggregator_answers",
+                         "1 if the aggregator answers and serves the job, else 0.");
+  Family weight = gauge("tributary_directory_aggregator_weight",
+                        "The aggregator's share in the current plan; 0: it has none.");
+  for (const server::DirectoryJob& job : snapshot.directory) {
+    const Labels label{{"job", std::to_string(job.job_id)}};
+    plans.add(label, job.changes);
+    predicted.add(label, job.predicted_s);
+    for (const server::DirectoryAggregator& each : job.aggregators) {
+      const Labels one{label[0], {"aggregator", each.name}};
+      answers.add(one, each.answers ? 1.0 : 0.0);
+      weight.add(one, uint64_t{each.weight});
+    }
+  }
+  for (Family* family : {&plans, &predicted, &answers, &weight}) family->move_to(families);
+}
+
 /// @param state See server::RecordControl::state().
 void add_recorder(const nlohmann::json& state, std::vector<MetricFamily>& families) {
   Family events = counter("tributary_recorder_events_total", "Events that the recorder took.");
@@ -255,6 +277,7 @@ std::vector<MetricFamily> Metrics::Collect() const {
   add_ports(snapshot, families);
   add_jobs(snapshot, families);
   add_workers(snapshot, families);
+  if (!snapshot.directory.empty()) add_directory(snapshot, families);
   if (sources_.history != nullptr) add_lateness(*sources_.history, families);
   if (sources_.http_counters) add_http(sources_.http_counters(), families);
   if (sources_.recorder != nullptr) add_recorder(sources_.recorder->state(), families);

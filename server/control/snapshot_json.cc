@@ -201,6 +201,7 @@ nlohmann::json status_json(const Snapshot& snapshot) {
           {"tx_bytes", traffic.tx_bytes},
           {"drops", drops_json(snapshot)},
           {"cores", cores_json(snapshot)},
+          {"directory", server::directory_json(snapshot.directory)},
           {"waits", find_waits(snapshot).size()}};
 }
 

@@ -10,6 +10,7 @@ namespace {
 
 using nlohmann::json;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 json status_at(double uptime_s, uint64_t count) {
   return {{"name", "box"},
@@ -71,6 +72,23 @@ TEST(StatusCommand, TextShowsEverythingOnOneScreen) {
   status["waits"] = 0;
   EXPECT_THAT(status_text(status), HasSubstr("drops: none"));
   EXPECT_THAT(status_text(status), HasSubstr("no job waits for a rank"));
+}
+
+TEST(StatusCommand, TextNamesTheAggregatorsThatTheDirectoryMisses) {
+  json status = status_at(12, 50);
+  add_rates(status, status_at(10, 10));
+  EXPECT_THAT(status_text(status), Not(HasSubstr("directory")));  // Of an earlier release.
+  status["directory"] = json::array();
+  EXPECT_THAT(status_text(status), Not(HasSubstr("directory")));
+  status["directory"].push_back(
+      {{"id", 7},
+       {"plans", 3},
+       {"aggregators",
+        {{{"address", "a:1"}, {"answers", true}, {"fault", ""}},
+         {{"address", "b:1"}, {"answers", false}, {"fault", "no answer for 1.0 s"}}}}});
+  EXPECT_THAT(status_text(status),
+              HasSubstr("\ndirectory of job 7: plan 3, 1 of 2 aggregators answer; without b:1 (no "
+                        "answer for 1.0 s)\n"));
 }
 
 TEST(WhoCommand, TextNamesRanksOrSaysThatThereAreNone) {

@@ -5,6 +5,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
 import unittest
@@ -35,6 +36,9 @@ class Torch(support.ServerTest):
 
     def test_hooks_whose_callbacks_start_all_reduces(self):
         self.assert_all_well(self.ranks(2, "ranks_hooks.py"), 2)
+
+    def test_the_last_bucket_of_a_backward_pass_has_the_first_priority(self):
+        self.assert_all_well(self.ranks(2, "ranks_priorities.py", flags=("--url-option", "priorities=2")), 2)
 
     def test_operations_of_gloo_end_by_the_deadline_and_its_groups_at_exit(self):
         ended = self.ranks(2, "ranks_waiting.py", flags=("--deadline-ms", "3000"))
@@ -216,6 +220,27 @@ class Examples(support.ServerTest):
         self.assertIn(f"without the lost aggregator {servers[1].address()}", text)
         self.assertIn("rejoined: [0, 1, 2], parameters identical: True", text)
         self.assertIn("epoch 3: rejoined: [", text)
+
+    def test_rejoin_without_an_aggregator_that_launch_started(self):
+        command = [support.PROGRAM, "launch", "--python", support.PYTHON, "-n", "3", "--aggregators", "2",
+                   str(EXAMPLES / "rejoin.py")]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as launcher:
+            lines = []
+            for line in launcher.stdout:
+                lines.append(line)
+                if "epoch 1: rejoined: []" in line:
+                    os.kill(aggregators_below(launcher.pid)[1], signal.SIGKILL)
+            text = "".join(lines) + launcher.stderr.read()
+        self.assertEqual(launcher.returncode, 0, text)
+        self.assertRegex(text, r"aggregator 1 ended with signal 9 .*; 1 of 2 shares are left")
+        self.assertIn("rejoined: [0, 1, 2], parameters identical: True", text)
+        self.assertIn("epoch 3: rejoined: [", text)
+
+
+def aggregators_below(launcher):
+    """Returns the process ids of the aggregators that a launcher has started, in their order."""
+    children = pathlib.Path(f"/proc/{launcher}/task/{launcher}/children").read_text().split()
+    return [int(one) for one in children if b"\0serve\0" in pathlib.Path(f"/proc/{one}/cmdline").read_bytes()]
 
 
 if __name__ == "__main__":

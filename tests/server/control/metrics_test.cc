@@ -50,6 +50,15 @@ server::Snapshot example() {
   job.blocks = {{.block_id = 9, .referenced_at = snapshot.at - milliseconds(500)}};
   trio_ml::include(job.blocks[0].missing, 1);
   snapshot.jobs = {job};
+  snapshot.directory = {
+      {.job_id = 4,
+       .changes = 3,
+       .predicted_s = 0.25,
+       .aggregators = {{.name = "10.0.0.1:12000", .answers = true, .weight = 2, .fault = {}},
+                       {.name = "10.0.0.2:12000",
+                        .answers = false,
+                        .weight = 0,
+                        .fault = "no answer for 1.0 s"}}}};
   return snapshot;
 }
 
@@ -81,6 +90,11 @@ TEST(Metrics, TextHasEveryPartOfTheServer) {
         "tributary_job_sources{job=\"4\"} 2\n",
         "tributary_job_members{job=\"4\"} 1\n",
         "tributary_job_waits{job=\"4\"} 1\n",
+        "tributary_directory_plans_total{job=\"4\"} 3\n",
+        "tributary_directory_predicted_seconds{job=\"4\"} 0.25\n",
+        "tributary_directory_aggregator_answers{job=\"4\",aggregator=\"10.0.0.1:12000\"} 1\n",
+        "tributary_directory_aggregator_answers{job=\"4\",aggregator=\"10.0.0.2:12000\"} 0\n",
+        "tributary_directory_aggregator_weight{job=\"4\",aggregator=\"10.0.0.1:12000\"} 2\n",
         "tributary_rank_silent_seconds{job=\"4\",rank=\"1\"} 1.5\n"}) {
     EXPECT_THAT(text, HasSubstr(line));
   }
