@@ -3,13 +3,10 @@
 /// The connections of an HTTP server. One thread accepts them, reads whole requests, and writes the
 /// answers, so that a slow client occupies none of the threads that answer.
 ///
-/// States:  reading -> answering -> writing -> ending. Clients delay reading, writing and ending;
-///          `take` and answer() bound the time of answering.
-/// Bounds:  kConnectionsMax connections. One more displaces the oldest one that reads, of the address
-///          that has most of them: a flood from one address does not displace other addresses.
-///          A request has kRequestBytesMax and kRequestWithin. An answer has kRequestWithin, and a
-///          second for each kAnswerBytesPerS. Answers that clients have not taken occupy
-///          kAnswersBytesMax, or are a single one.
+/// States:  reading -> answering -> writing -> ending. Clients delay all but answering.
+/// Bounds:  kConnectionsMax. One more displaces the oldest one that reads, of the address that has
+///          most of them. A request has kRequestBytesMax and kRequestWithin. An answer has
+///          kRequestWithin and a second per kAnswerBytesPerS. Answers occupy kAnswersBytesMax, or are one.
 /// Errors:  A process without a free descriptor accepts callers as soon as it has one.
 /// Threads: answer() and the counters: any. Everything else: the owner.
 /// Tests:   tests/server/control/http_server_tcp_test.cc, http_server_test.cc
