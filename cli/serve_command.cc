@@ -2,22 +2,19 @@
 #include "cli/serve_command.h"
 
 #include <fmt/format.h>
-#include <pthread.h>
 
-#include <csignal>
-#include <cstdio>
 #include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "base/cpus.h"
-#include "base/result_file.h"
 #include "cli/console.h"
 #include "cli/plan_command.h"
 #include "cli/plan_machines.h"
 #include "cli/serve_control.h"
 #include "cli/serve_log.h"
+#include "cli/serve_loop.h"
 #include "cli/serve_program.h"
 #include "cli/serve_record.h"
 #include "cli/serve_reload.h"
@@ -61,32 +58,6 @@ struct ServeFlags {
   uint32_t linger_s = 0;
   std::string cpus;
 };
-
-/// The signals that end the server or ask for a file. Every thread blocks them and the main
-/// thread waits for them, so no handler ever interrupts a core.
-sigset_t awaited_signals() {
-  sigset_t set;
-  sigemptyset(&set);
-  sigaddset(&set, SIGINT);
-  sigaddset(&set, SIGTERM);
-  // A blocked signal would reach the main thread even if nohup has set it to be ignored.
-  struct sigaction hang_up {};
-  if (sigaction(SIGHUP, nullptr, &hang_up) == 0 && hang_up.sa_handler != SIG_IGN) {
-    sigaddset(&set, SIGHUP);
-  }
-  sigaddset(&set, SIGUSR1);
-  sigaddset(&set, SIGUSR2);
-  return set;
-}
-
-using Stats = std::function<nlohmann::json()>;
-
-bool write_stats(const Stats& stats, const std::string& path) {
-  if (path.empty()) return true;
-  const auto written = write_result_file(path, stats().dump(2) + "\n");
-  if (!written) print_error("tributary serve: --json {}\n", written.error().text);
-  return written.has_value();
-}
 
 Result<void> check_cores(uint32_t cores) {
   if ((cores & (cores - 1)) == 0) return {};
@@ -170,93 +141,25 @@ Result<server::ApplianceConfig> complete(const ServeFlags& flags) {
   return config;
 }
 
-int refuse(const Error& error) {
-  print_error("tributary serve: {}\n", error.text);
-  return kExitUsage;
+ServeLoopFlags loop_flags(const ServeFlags& flags) {
+  return {.linger_s = flags.linger_s, .json_path = flags.json_path, .log_level = flags.log.level};
 }
 
-/// The protocol's part of serve().
-struct Service {
-  std::string what;  ///< For the first line.
-  std::vector<std::string> warnings;
-  Stats stats;
-  std::function<std::string()> status;  ///< One line; asks every core.
-  std::function<bool()> is_in_use;
-  std::function<void()> stop;
-  std::function<void()> on_ready = [] {};   ///< Called before "ready".
-  std::function<void()> begin_end = [] {};  ///< Called when a signal ends the server.
-  std::function<void()> reload = {};        ///< Called on SIGHUP; null: SIGHUP ends the server.
-  std::function<void()> record = {};        ///< Called on SIGUSR2; null: there is no recorder.
-};
-
-/// Waits for a signal. Writes the counters if it is SIGUSR1, writes a recording if it is SIGUSR2, and
-/// reloads if it is SIGHUP.
-/// @param pause Longest wait; null: no limit.
-/// @return whether a signal came that ends the server.
-bool take_ending_signal(const ServeFlags& flags, const Service& service, const timespec* pause) {
-  const sigset_t signals = awaited_signals();
-  const int signal = sigtimedwait(&signals, nullptr, pause);
-  if (signal == SIGUSR1) write_stats(service.stats, flags.json_path);
-  if (signal == SIGUSR2 && service.record) service.record();
-  if (signal == SIGUSR2 && !service.record) {
-    print_error("tributary serve: SIGUSR2: this server has no flight recorder\n");
-  }
-  if (signal == SIGHUP && service.reload) {
-    service.reload();
-    return false;
-  }
-  return signal == SIGINT || signal == SIGTERM || signal == SIGHUP;
+/// Returns the settings that every server has, for GET /v1/config.
+nlohmann::json common_settings(const ServeFlags& flags, const std::vector<int>& cpus) {
+  return {{"cores", flags.appliance.cores},
+          {"spin_us", flags.appliance.spin_us},
+          {"cpu_percent", flags.appliance.cpu_percent},
+          {"cpus", cpus},
+          {"buffer_mb", flags.appliance.buffer_mb}};
 }
 
-/// Waits until all workers have left, a signal comes, or --linger-s have passed.
-void linger(const ServeFlags& flags, const Service& service) {
-  constexpr int64_t kAskEveryNs = 20'000'000;
-  constexpr uint32_t kAsksPerSecond = 50;
-  const timespec pause{.tv_sec = 0, .tv_nsec = kAskEveryNs};
-  if (flags.linger_s > 0 && service.is_in_use()) {
-    print_error(
-        "tributary serve: waiting up to {} s for workers to leave; a second signal ends at once\n",
-        flags.linger_s);
-  }
-  for (uint64_t asks = uint64_t{flags.linger_s} * kAsksPerSecond; asks > 0; asks--) {
-    if (!service.is_in_use() || take_ending_signal(flags, service, &pause)) return;
-  }
-}
-
-/// Writes the counters at once to check the path, then serves until a signal ends it.
-/// @return the exit code.
-int serve(const ServeFlags& flags, const Service& service) {
-  const Stats& stats = service.stats;
-  auto manager = server::ServiceManager::from_environment();
-  if (!manager) return refuse(manager.error());
-  if (!write_stats(stats, flags.json_path)) return kExitUsage;
-  for (const std::string& warning : service.warnings) {
-    print_error("tributary serve: warning: {}\n", warning);
-  }
-  if (flags.log.level >= server::LogLevel::kInfo) {
-    print_error("tributary serve: {}, {} cores\n", service.what, flags.appliance.cores);
-  }
-  service.on_ready();
-  // Programs wait for this line, so do not serve without it.
-  print("ready\n");
-  if (std::fflush(stdout) != 0) return end_output(1);
-  ServiceReports reports(*std::move(manager), service.status);
-
-  while (!take_ending_signal(flags, service, reports.pause())) reports.report();
-  reports.report_end(seconds(flags.linger_s));
-  service.begin_end();
-  linger(flags, service);
-  service.stop();
-  return write_stats(stats, flags.json_path) ? 0 : 1;
-}
-
-void log_start(server::Log& log, const server::Appliance& appliance,
-               const server::ApplianceConfig& config) {
-  log.write(server::LogLevel::kInfo, "server_started",
-            {{"listen", appliance.local().to_string()},
-             {"jobs", config.jobs.size()},
-             {"cores", config.cores},
-             {"version", std::string(program_version())}});
+nlohmann::json settings_of(const ServeFlags& flags, const server::ApplianceConfig& config) {
+  nlohmann::json settings = common_settings(flags, config.cpus);
+  settings["memory_mb"] = config.memory_mb;
+  settings["local"] = config.local;
+  settings["directory"] = config.directory.has_value();
+  return settings;
 }
 
 int run_trio_ml(const ServeFlags& flags) {
@@ -277,18 +180,18 @@ int run_trio_ml(const ServeFlags& flags) {
     if (!keeper) return refuse(keeper.error());
     recorder = *std::move(keeper);
   }
-  auto control = ServedControl::start(flags.control, appliance, log, recorder.get());
+  const std::string listen = appliance.local().to_string();
+  auto control = ServedControl::start(flags.control, {.server = appliance,
+                                                      .log = log,
+                                                      .name = listen,
+                                                      .settings = settings_of(flags, *config),
+                                                      .jobs = &appliance,
+                                                      .recorder = recorder.get()});
   if (!control) return refuse(control.error());
-  std::string what =
-      fmt::format("{} jobs at {}", config->jobs.size(), appliance.local().to_string());
-  if (!(*control)->path().empty()) what += ", control socket " + (*control)->path();
-  if (!(*control)->url().empty()) what += ", dashboard " + (*control)->url();
   std::vector<std::string> warnings = appliance.warnings();
-  if (!(*control)->warning().empty()) warnings.push_back((*control)->warning());
   if (recorder != nullptr && !recorder->warning().empty()) warnings.push_back(recorder->warning());
-  const auto stats = [&appliance, &log, &recorder] {
+  const auto stats = [&appliance, &recorder] {
     nlohmann::json json = appliance.stats();
-    json["log"] = log.stats();
     if (recorder != nullptr) json["recorder"] = recorder->state();
     return json;
   };
@@ -302,129 +205,155 @@ int run_trio_ml(const ServeFlags& flags) {
   }
   std::function<void()> record;
   if (recorder != nullptr) record = [&recorder] { recorder->store(recorder::Cause::kSignal); };
-  return serve(flags, {.what = what,
-                       .warnings = warnings,
-                       .stats = stats,
-                       .status = [&appliance] { return status_line(appliance.snapshot()); },
-                       .is_in_use = [&appliance] { return appliance.is_in_use(); },
-                       .stop =
-                           [&appliance, &log, &recorder] {
-                             if (recorder != nullptr) recorder->stop();
-                             appliance.stop();
-                             log.stop();
-                           },
-                       .on_ready = [&] { log_start(log.log(), appliance, *config); },
-                       .begin_end =
-                           [&control, &log] {
-                             (*control)->set_ending();
-                             log.log().write(server::LogLevel::kInfo, "server_stopping");
-                           },
-                       .reload = reload,
-                       .record = record});
+  Service service{.cores = flags.appliance.cores,
+                  .what = fmt::format("{} jobs at {}", config->jobs.size(), listen),
+                  .warnings = warnings,
+                  .stats = stats,
+                  .status = [&appliance] { return status_line(appliance.snapshot()); },
+                  .is_in_use = [&appliance] { return appliance.is_in_use(); },
+                  .stop =
+                      [&appliance, &recorder] {
+                        if (recorder != nullptr) recorder->stop();
+                        appliance.stop();
+                      },
+                  .reload = reload,
+                  .record = record};
+  add_control(service, **control, log, {{"listen", listen}, {"jobs", config->jobs.size()}});
+  return serve(loop_flags(flags), service);
+}
+
+/// Refuses flags that only servers of Trio-ML have.
+Result<void> check_switchml_flags(const ServeFlags& flags) {
+  if (!flags.jobs.empty()) {
+    return failure("--job needs --protocol trio-ml; allowed with switchml: --session");
+  }
+  if (const char* flag = given_plan_flag(flags.command); flag != nullptr) {
+    return failure(fmt::format("{} needs --protocol trio-ml", flag));
+  }
+  if (flags.linger_s > 0) return failure("--linger-s needs --protocol trio-ml");
+  if (const char* flag = given_record_flag(flags.command); flag != nullptr) {
+    return failure(fmt::format("{} needs --protocol trio-ml", flag));
+  }
+  if (flags.command.get_option("--local")->count() > 0) {
+    return failure("--local needs --protocol trio-ml; SwitchML is served over sockets only");
+  }
+  return {};
+}
+
+Result<server::SwitchmlConfig> complete_switchml(const ServeFlags& flags) {
+  if (const auto good = check_switchml_flags(flags); !good) return tl::unexpected(good.error());
+  const auto cpus = cpus_of(flags);
+  if (!cpus) return tl::unexpected(cpus.error());
+  const auto listen = listen_address(flags);
+  if (!listen) return tl::unexpected(listen.error());
+  const auto devices = devices_of(flags);
+  if (!devices) return tl::unexpected(devices.error());
+  if (const auto good = check_cores(flags.appliance.cores); !good) {
+    return tl::unexpected(good.error());
+  }
+  return with_switchml_flags({.listen = *listen,
+                              .devices = *devices,
+                              .cores = flags.appliance.cores,
+                              .spin_us = flags.appliance.spin_us,
+                              .cpu_percent = flags.appliance.cpu_percent,
+                              .cpus = *cpus,
+                              .memory_mb = flags.appliance.memory_mb,
+                              .buffer_mb = flags.appliance.buffer_mb},
+                             flags.switchml);
 }
 
 int run_switchml(const ServeFlags& flags) {
-  if (!flags.jobs.empty()) {
-    return refuse({"--job needs --protocol trio-ml; allowed with switchml: --session"});
-  }
-  if (const char* flag = given_plan_flag(flags.command); flag != nullptr) {
-    return refuse({fmt::format("{} needs --protocol trio-ml", flag)});
-  }
-  const auto cpus = cpus_of(flags);
-  if (!cpus) return refuse(cpus.error());
-  if (flags.linger_s > 0) return refuse({"--linger-s needs --protocol trio-ml"});
-  if (uses_control_flags(flags.command))
-    return refuse({"--api, --name and --http need --protocol trio-ml"});
-  if (uses_log_flags(flags.command)) {
-    return refuse({"--log and --log-level need --protocol trio-ml"});
-  }
-  if (const char* flag = given_record_flag(flags.command); flag != nullptr) {
-    return refuse({fmt::format("{} needs --protocol trio-ml", flag)});
-  }
-  if (flags.command.get_option("--local")->count() > 0) {
-    return refuse({"--local needs --protocol trio-ml; SwitchML is served over sockets only"});
-  }
-  const auto listen = listen_address(flags);
-  if (!listen) return refuse(listen.error());
-  const auto devices = devices_of(flags);
-  if (!devices) return refuse(devices.error());
-  if (const auto good = check_cores(flags.appliance.cores); !good) return refuse(good.error());
-  const auto config = with_switchml_flags({.listen = *listen,
-                                           .devices = *devices,
-                                           .cores = flags.appliance.cores,
-                                           .spin_us = flags.appliance.spin_us,
-                                           .cpu_percent = flags.appliance.cpu_percent,
-                                           .cpus = *cpus,
-                                           .memory_mb = flags.appliance.memory_mb,
-                                           .buffer_mb = flags.appliance.buffer_mb},
-                                          flags.switchml);
+  const auto config = complete_switchml(flags);
   if (!config) return refuse(config.error());
   const auto started = server::SwitchmlAppliance::start(*config);
   if (!started) return refuse(started.error());
   server::SwitchmlAppliance& appliance = **started;
-  std::string what = fmt::format("SwitchML at {}, {} sessions configured",
-                                 appliance.local().to_string(), config->sessions.size());
+  const std::string listen = appliance.local().to_string();
+  nlohmann::json settings = common_settings(flags, config->cpus);
+  settings["memory_mb"] = config->memory_mb;
+  settings["sessions"] = config->book.shard.sessions_max;
+  settings["slots"] = config->book.shard.slots_max;
+  server::ServerLog log(flags.log, appliance);
+  auto control = ServedControl::start(
+      flags.control, {.server = appliance, .log = log, .name = listen, .settings = settings});
+  if (!control) return refuse(control.error());
+  std::string what =
+      fmt::format("SwitchML at {}, {} sessions configured", listen, config->sessions.size());
   for (const Endpoint& at : appliance.control_points()) what += ", control " + at.to_string();
-  return serve(flags, {.what = what,
-                       .warnings = appliance.warnings(),
-                       .stats = [&appliance] { return appliance.stats(); },
-                       .status = [&appliance] { return status_line(appliance.stats()); },
-                       .is_in_use = [] { return false; },
-                       .stop = [&appliance] { appliance.stop(); }});
+  Service service{.cores = flags.appliance.cores,
+                  .what = what,
+                  .warnings = appliance.warnings(),
+                  .stats = [&appliance] { return appliance.stats(); },
+                  .status = [&appliance] { return status_line(appliance.stats()); },
+                  .is_in_use = [] { return false; },
+                  .stop = [&appliance] { appliance.stop(); }};
+  add_control(service, **control, log, {{"listen", listen}, {"sessions", config->sessions.size()}});
+  return serve(loop_flags(flags), service);
+}
+
+/// Refuses flags that only aggregators have.
+Result<void> check_program_flags(const ServeFlags& flags) {
+  for (const char* flag :
+       {"--job", "--protocol", "--listen", "--workers", "--linger-s", "--local", "--memory-mb",
+        "--record", "--record-dir", "--record-events", "--record-stall-ms"}) {
+    if (flags.command.count(flag) > 0) {
+      return failure(fmt::format("{} does not go with --program", flag));
+    }
+  }
+  if (const char* flag = given_plan_flag(flags.command); flag != nullptr) {
+    return failure(fmt::format("{} does not go with --program", flag));
+  }
+  if (uses_switchml_flags(flags.command)) {
+    return failure("--session and the other SwitchML flags do not go with --program");
+  }
+  return {};
 }
 
 int run_program(const ServeFlags& flags) {
   const auto chosen = parse_program(flags.program);
   if (!chosen) return refuse(chosen.error());
-  for (const char* flag :
-       {"--job", "--protocol", "--listen", "--workers", "--linger-s", "--local", "--memory-mb",
-        "--api", "--name", "--http", "--http-token-file", "--log", "--log-level", "--record",
-        "--record-dir", "--record-events", "--record-stall-ms"}) {
-    if (flags.command.count(flag) > 0) {
-      return refuse({fmt::format("{} does not go with --program", flag)});
-    }
-  }
-  if (const char* flag = given_plan_flag(flags.command); flag != nullptr) {
-    return refuse({fmt::format("{} does not go with --program", flag)});
-  }
-  if (uses_switchml_flags(flags.command)) {
-    return refuse({"--session and the other SwitchML flags do not go with --program"});
-  }
+  if (const auto good = check_program_flags(flags); !good) return refuse(good.error());
   const auto sides = inline_sides(flags.ports);
   if (!sides) return refuse(sides.error());
   const auto cpus = cpus_of(flags);
   if (!cpus) return refuse(cpus.error());
+  const std::string name(chosen->program->name);
   const auto started =
-      start_program(*chosen, {.sides = *sides,
+      start_program(*chosen, {.name = name,
+                              .sides = *sides,
                               .cores = flags.appliance.cores,
                               .buffer_mb = flags.appliance.buffer_mb,
                               .engine = {.spin = microseconds(flags.appliance.spin_us),
                                          .cpu_percent = flags.appliance.cpu_percent,
                                          .cpus = *cpus}});
   if (!started) return refuse(started.error());
-  programs::LiveService& service = **started;
-  const std::string name(chosen->program->name);
-  const auto stats = [&service, &name] {
-    nlohmann::json json = service.stats();
+  programs::LiveService& running = **started;
+  const auto stats = [&running, &name] {
+    nlohmann::json json = running.stats();
     json["program"] = name;
     return json;
   };
-  std::vector<std::string> places;
-  for (const io::InlineSideSpec& side : *sides) {
-    places.push_back(side.interface().empty() ? side.text : side.interface());
-  }
-  return serve(flags, {.what = fmt::format("{} on {}", name, fmt::join(places, " and ")),
-                       .warnings = service.warnings(),
-                       .stats = stats,
-                       .status = [&stats] { return status_line(stats()); },
-                       .is_in_use = [] { return false; },
-                       .stop = [&service] { service.stop(); }});
+  server::ServerLog log(flags.log, running);
+  nlohmann::json settings = common_settings(flags, *cpus);
+  settings["program"] = flags.program;
+  auto control = ServedControl::start(
+      flags.control,
+      {.server = running, .log = log, .name = name, .settings = settings, .program = stats});
+  if (!control) return refuse(control.error());
+  const std::string place = running.place();
+  Service service{.cores = flags.appliance.cores,
+                  .what = fmt::format("{} on {}", name, place),
+                  .warnings = running.warnings(),
+                  .stats = stats,
+                  .status = [&stats] { return status_line(stats()); },
+                  .is_in_use = [] { return false; },
+                  .stop = [&running] { running.stop(); }};
+  add_control(service, **control, log, {{"program", name}, {"ports", place}});
+  return serve(loop_flags(flags), service);
 }
 
 int run(const ServeFlags& flags) {
-  // Block the signals before any thread starts, so that all threads inherit the mask.
-  const sigset_t signals = awaited_signals();
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  block_awaited_signals();
   if (!flags.program.empty()) return run_program(flags);
   return flags.protocol == Protocol::kSwitchml ? run_switchml(flags) : run_trio_ml(flags);
 }

@@ -237,18 +237,20 @@ nlohmann::json Appliance::stats() {
 
 void Appliance::read_cores(Snapshot& snapshot, std::vector<JobViews>& jobs) {
   uint32_t core_index = 0;
+  trio_ml::Counters counters{};
   engine_->inspect([&](Engine::Core& core) {
     snapshot.cores[core_index] = {core.counters(), thread_cpu_time()};
     trio_ml::Shard& shard = *shards_[core_index];
-    for (uint32_t i = 0; i < snapshot.counters.size(); i++) {
-      snapshot.counters[i].packets += shard.counters()[i].packets;
-      snapshot.counters[i].bytes += shard.counters()[i].bytes;
+    for (uint32_t i = 0; i < counters.size(); i++) {
+      counters[i].packets += shard.counters()[i].packets;
+      counters[i].bytes += shard.counters()[i].bytes;
     }
     for (uint32_t i = 0; i < jobs.size(); i++) {
       jobs[i][core_index].read(*shard.jobs()[i], core_index, snapshot.at);
     }
     core_index++;
   });
+  snapshot.add_all(counters, trio_ml::Outcome::kNotIp);
 }
 
 void Appliance::read_blocks(uint32_t job_index, JobViews& views) {
@@ -267,7 +269,7 @@ Snapshot Appliance::snapshot() {
   Snapshot snapshot;
   snapshot.at = monotonic_now();
   snapshot.uptime = snapshot.at - started_at_;
-  snapshot.listen = local();
+  snapshot.listen = local().to_string();
   snapshot.cores.resize(config_.cores);
   if (directory_ != nullptr) snapshot.directory = directory_->state();
   std::vector<JobViews> jobs;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Counters of an appliance's cores and ports as JSON, for every protocol.
+/// Counters of a server's cores, ports and sessions as JSON, for every protocol.
 ///
 /// Tests:   tests/server/appliance_test.cc
 #pragma once
@@ -12,6 +12,7 @@
 #include "engine/live/live_core.h"
 #include "engine/port.h"
 #include "io/local/local_server.h"
+#include "server/snapshot.h"
 
 namespace tributary::server {
 
@@ -27,6 +28,9 @@ namespace tributary::server {
 [[nodiscard]] nlohmann::json local_stats(io::LocalServer& server);
 /// Returns a row of "cores".
 [[nodiscard]] nlohmann::json core_stats(const engine::CoreCounters& counters);
+
+/// Returns a row of "sessions" of a SwitchML server.
+[[nodiscard]] nlohmann::json session_json(const SessionSnapshot& session);
 
 /// Adds one core's outcomes to the totals by name. Adds bytes only for outcomes that have any.
 /// @tparam Outcome The program's outcome enum; to_string() names its values.

@@ -25,8 +25,9 @@ server::Snapshot example() {
   server::Snapshot snapshot;
   snapshot.at = Instant(seconds(50));
   snapshot.uptime = seconds(20);
-  snapshot.counters[static_cast<uint32_t>(trio_ml::Outcome::kAggregated)] = {12, 1200};
-  snapshot.counters[static_cast<uint32_t>(trio_ml::Outcome::kWrongKey)] = {5, 500};
+  snapshot.add_all(trio_ml::Counters{}, trio_ml::Outcome::kNotIp);
+  snapshot.add(trio_ml::Outcome::kAggregated, {12, 1200});
+  snapshot.add(trio_ml::Outcome::kWrongKey, {5, 500});
   snapshot.cores = {{.counters = {.packets = 70}, .cpu = milliseconds(2500)},
                     {.counters = {.packets = 71, .handover_full = 3}, .cpu = {}}};
   snapshot.ports = {{.rx_packets = 80, .tx_refused = 1}, {.rx_bytes = 90}};
@@ -100,6 +101,25 @@ TEST(Metrics, TextHasEveryPartOfTheServer) {
   }
 }
 
+TEST(Metrics, SwitchmlServerHasSessionsAndNoJobs) {
+  const auto snapshot = [] {
+    server::Snapshot made;
+    made.sessions.push_back({.place = 3,
+                             .id = 0x1234,
+                             .workers = {"10.0.0.1", "10.0.0.2"},
+                             .silent_for = {milliseconds(2500), std::nullopt},
+                             .packets = 30,
+                             .slots_completed = 15});
+    return made;
+  };
+  const std::string text = metrics_text(Metrics(snapshot, "1.2"));
+  EXPECT_THAT(text, HasSubstr("tributary_session_packets_total{session=\"3\"} 30\n"));
+  EXPECT_THAT(text, HasSubstr("tributary_session_slots_completed_total{session=\"3\"} 15\n"));
+  EXPECT_THAT(text, HasSubstr("tributary_session_silent_seconds{session=\"3\",rank=\"0\"} 2.5\n"));
+  EXPECT_THAT(text, Not(HasSubstr("rank=\"1\"")));
+  EXPECT_THAT(text, Not(HasSubstr("tributary_job_")));
+}
+
 TEST(Metrics, NamesFollowTheRules) {
   std::set<std::string> names;
   for (const auto& family : Metrics(example, "1.2").Collect()) {
@@ -121,8 +141,11 @@ TEST(Metrics, LatenessIsAHistogramForEachRank) {
   History history;
   history.add(example());
   const GateCounters counters{1, 2, 3, 4, 5, 6};
-  const std::string text = metrics_text(Metrics(
-      example, "1.2", {.history = &history, .http_counters = [&counters] { return counters; }}));
+  const ConnectionCounters connections{10, 11, 12, 13};
+  const std::string text = metrics_text(Metrics(example, "1.2",
+                                                {.history = &history,
+                                                 .http_counters = [&counters] { return counters; },
+                                                 .connections = &connections}));
   for (const char* line :
        {"# TYPE tributary_rank_lateness_seconds histogram\n",
         "tributary_rank_lateness_seconds_count{job=\"4\",rank=\"1\"} 1\n",
@@ -131,6 +154,7 @@ TEST(Metrics, LatenessIsAHistogramForEachRank) {
         "tributary_rank_lateness_seconds_bucket{job=\"4\",rank=\"1\",le=\"1\"} 1\n",
         "tributary_rank_lateness_seconds_bucket{job=\"4\",rank=\"1\",le=\"+Inf\"} 1\n",
         "tributary_rank_lateness_seconds_bucket{job=\"4\",rank=\"0\",le=\"0.01\"} 1\n",
+        "tributary_http_connections_total{end=\"displaced\"} 12\n",
         "tributary_http_requests_total{result=\"wrong_token\"} 4\n"}) {
     EXPECT_THAT(text, HasSubstr(line));
   }
@@ -198,7 +222,7 @@ TEST(Metrics, SeriesDependOnTheConfigurationOnly) {
     return count;
   };
   server::Snapshot busy = example();
-  for (auto& count : busy.counters) count = {7, 7};
+  for (auto& outcome : busy.outcomes) outcome.packets = 7;
   busy.jobs[0].blocks.resize(server::kOldestBlocks);
   EXPECT_EQ(series_of(busy), series_of(example()));
 }
