@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "server/log/log.h"
+#include "server/log_control.h"
 
 namespace tributary::cli {
 
