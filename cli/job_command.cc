@@ -60,7 +60,7 @@ const KeyTable& added_keys() {
 Result<json> ask(const JobFlags& flags, const Question& question) {
   const auto server = find_server(flags.server);
   if (!server) return tl::unexpected(server.error());
-  return control::ask(server->path, question.method, question.path, question.body);
+  return control::ask(server->address, question.method, question.path, question.body);
 }
 
 int run_list(const JobFlags& flags) {

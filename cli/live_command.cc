@@ -10,7 +10,6 @@
 #include "base/clock.h"
 #include "cli/console.h"
 #include "cli/serve_log.h"
-#include "cli/serve_loop.h"
 #include "cli/serve_service.h"
 #include "cli/settings.h"
 #include "programs/run_report.h"
@@ -53,7 +52,11 @@ int run(const ServeFlags& flags) {
   block_awaited_signals();
   const auto settings = flags.program.settings().read(flags.written, "");
   if (!settings) return refuse(flags.title, settings.error());
-  return serve_program(flags.title, flags.program, *settings, flags.live);
+  const auto started = LiveProgram::start(flags.program, *settings, flags.live);
+  if (!started) return refuse(flags.title, started.error());
+  LiveProgram& live = **started;
+  server::Log log(flags.live.log);
+  return live.serve(live.service(flags.title, flags.live, log));
 }
 
 }  // namespace
@@ -84,52 +87,60 @@ void add_record_files(CLI::App& command, std::string& records, std::string& ipfi
       ->type_name("FILE");
 }
 
-int serve_program(const std::string& title, const ServedProgram& program, const KeyValues& settings,
-                  const LiveFlags& flags) {
+Result<std::unique_ptr<LiveProgram>> LiveProgram::start(const ServedProgram& program,
+                                                        const KeyValues& settings,
+                                                        const LiveFlags& flags) {
   if (!program.has_flow_records && !(flags.records.empty() && flags.ipfix.empty())) {
-    return refuse(title, {fmt::format("--records and --ipfix need a program with flow records, "
-                                      "such as telemetry; {} has none",
-                                      program.name)});
+    return failure(fmt::format(
+        "--records and --ipfix need a program with flow records, such as telemetry; {} has none",
+        program.name));
   }
   const auto sides = inline_sides(flags.ports);
-  if (!sides) return refuse(title, sides.error());
+  if (!sides) return tl::unexpected(sides.error());
   const auto cpus = cpus_of(flags.cores);
-  if (!cpus) return refuse(title, cpus.error());
-  const auto started = program.serve(settings,
-                                     {.sides = *sides,
-                                      .cores = flags.cores.cores,
-                                      .buffer_mb = flags.cores.buffer_mb,
-                                      .engine = {.spin = microseconds(flags.cores.spin_us),
-                                                 .cpu_percent = flags.cores.cpu_percent,
-                                                 .cpus = *cpus},
-                                      .records = flags.records,
-                                      .ipfix = flags.ipfix},
-                                     terms_now());
-  if (!started) return refuse(title, started.error());
-  programs::LiveService& service = **started;
-  const auto stats = [&service, &program] {
-    nlohmann::json json = service.stats();
-    json["program"] = program.name;
-    return json;
-  };
+  if (!cpus) return tl::unexpected(cpus.error());
+  auto running = program.serve(settings,
+                               {.sides = *sides,
+                                .cores = flags.cores.cores,
+                                .buffer_mb = flags.cores.buffer_mb,
+                                .engine = {.spin = microseconds(flags.cores.spin_us),
+                                           .cpu_percent = flags.cores.cpu_percent,
+                                           .cpus = *cpus},
+                                .records = flags.records,
+                                .ipfix = flags.ipfix},
+                               terms_now());
+  if (!running) return tl::unexpected(running.error());
   std::vector<std::string> places;
-  for (const io::InlineSideSpec& side : *sides) {
-    places.push_back(side.interface().empty() ? side.text : side.interface());
-  }
-  server::Log log(flags.log);
-  const int ended =
-      serve({.title = title,
-             .what = fmt::format("{} on {}", program.name, fmt::join(places, " and ")),
-             .cores = flags.cores.cores,
-             .json_path = flags.json_path,
-             .warnings = service.warnings(),
-             .stats = stats,
-             .status = [&stats] { return status_line(stats()); },
-             .stop = [&service] { service.stop(); },
-             .tick = [&service, &log] { write_events(service, log); }});
-  print("{}", programs::live_text(program.name, service.stats()));
-  const auto problem = service.problem();
-  if (problem) print_error("{}: {}\n", title, problem->text);
+  for (const io::InlineSideSpec& side : *sides) places.push_back(side.place());
+  return std::unique_ptr<LiveProgram>(new LiveProgram(std::string(program.name),
+                                                      fmt::format("{}", fmt::join(places, " and ")),
+                                                      *std::move(running)));
+}
+
+nlohmann::json LiveProgram::stats() {
+  nlohmann::json json = running_->stats();
+  json["program"] = name_;
+  return json;
+}
+
+Service LiveProgram::service(const std::string& title, const LiveFlags& flags, server::Log& log) {
+  return {.title = title,
+          .what = fmt::format("{} on {}", name_, place_),
+          .cores = flags.cores.cores,
+          .log_level = flags.log.level,
+          .json_path = flags.json_path,
+          .warnings = running_->warnings(),
+          .stats = [this] { return stats(); },
+          .status = [this] { return status_line(stats()); },
+          .stop = [this] { running_->stop(); },
+          .tick = [this, &log] { write_events(*running_, log); }};
+}
+
+int LiveProgram::serve(const Service& service) {
+  const int ended = cli::serve(service);
+  print("{}", programs::live_text(name_, running_->stats()));
+  const auto problem = running_->problem();
+  if (problem) print_error("{}: {}\n", service.title, problem->text);
   return ended == 0 && problem ? 1 : ended;
 }
 

@@ -1,23 +1,66 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/local_server.h"
 
+#include <fmt/format.h>
+
+#include <fstream>
+
 #include "cli/console.h"
+#include "server/control/socket_place.h"
 
 namespace tributary::cli {
+namespace {
+
+constexpr std::string_view kHttp = "http://";
+
+Result<ChosenServer> server_at(const ServerChoice& choice) {
+  std::string url = choice.url;
+  while (url.ends_with('/')) url.pop_back();
+  if (!url.starts_with(kHttp) || url.find('/', kHttp.size()) != std::string::npos) {
+    return failure(
+        fmt::format("--url '{}' is not allowed; allowed: http://HOST:PORT, the address "
+                    "of the server's --http",
+                    choice.url));
+  }
+  std::string token;
+  if (!choice.token_file.empty() && !(std::ifstream(choice.token_file) >> token)) {
+    return failure(fmt::format("--token-file {}: there is no token to read", choice.token_file));
+  }
+  return ChosenServer{url, {url, token}};
+}
+
+}  // namespace
 
 void add_server_name(CLI::App& command, ServerChoice& choice) {
+  auto* const name = command
+                         .add_option("--name", choice.name,
+                                     "Name of the server; needed only if several run on this "
+                                     "machine")
+                         ->type_name("NAME");
+  auto* const url =
+      command
+          .add_option("--url", choice.url,
+                      "Ask the server that serves --http at this URL, perhaps on another machine: "
+                      "http://HOST:PORT")
+          ->type_name("URL")
+          ->excludes(name);
   command
-      .add_option("--name", choice.name,
-                  "Name of the server; needed only if several run on this machine")
-      ->type_name("NAME");
+      .add_option("--token-file", choice.token_file,
+                  "With --url: file whose first word is the token")
+      ->type_name("FILE")
+      ->needs(url);
 }
 
 void add_json_output(CLI::App& command, ServerChoice& choice) {
   command.add_flag("--json", choice.as_json, "Print JSON instead of text");
 }
 
-Result<control::FoundServer> find_server(const ServerChoice& choice) {
-  return control::choose_server(control::find_servers(control::socket_folders()), choice.name);
+Result<ChosenServer> find_server(const ServerChoice& choice) {
+  if (!choice.url.empty()) return server_at(choice);
+  auto found =
+      control::choose_server(control::find_servers(control::socket_folders()), choice.name);
+  if (!found) return tl::unexpected(found.error());
+  return ChosenServer{found->name, found->path};
 }
 
 int fail(const char* command, const Error& error) {

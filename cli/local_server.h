@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// The flags with which a command chooses a running server of this machine: the same for
-/// `tributary status`, `who` and `job`.
+/// The flags with which a command chooses a running server: the same for `tributary status`, `who`,
+/// `job`, `log` and `record`.
 ///
 /// Threads: One.
 /// Errors:  One line with the cause and the remedy.
@@ -12,22 +12,29 @@
 #include <string>
 
 #include "base/result.h"
-#include "server/control/socket_place.h"
+#include "server/control/http_client.h"
 
 namespace tributary::cli {
 
 struct ServerChoice {
-  std::string name;  ///< Empty: the only server.
+  std::string name;        ///< Of a server of this machine; empty: the only one.
+  std::string url;         ///< Of a server's --http; empty: a server of this machine.
+  std::string token_file;  ///< With a URL; empty: no token.
   bool as_json = false;
 };
 
-/// Adds --name.
+struct ChosenServer {
+  std::string name;
+  control::ServerAddress address;
+};
+
+/// Adds --name, --url and --token-file.
 void add_server_name(CLI::App& command, ServerChoice& choice);
 /// Adds --json.
 void add_json_output(CLI::App& command, ServerChoice& choice);
 
-/// Finds the server by its control socket.
-[[nodiscard]] Result<control::FoundServer> find_server(const ServerChoice& choice);
+/// Finds the server by its control socket, or takes the URL and the first token of the file.
+[[nodiscard]] Result<ChosenServer> find_server(const ServerChoice& choice);
 
 /// Prints "tributary COMMAND: TEXT". @return exit status 1.
 int fail(const char* command, const Error& error);

@@ -26,8 +26,8 @@ struct LogFlags {
   std::string level;  ///< Empty: it stays.
 };
 
-int set_level(const LogFlags& flags, const control::FoundServer& server) {
-  const auto answer = control::ask(server.path, "PATCH", kLogPath, {{"level", flags.level}});
+int set_level(const LogFlags& flags, const ChosenServer& server) {
+  const auto answer = control::ask(server.address, "PATCH", kLogPath, {{"level", flags.level}});
   if (!answer) return fail(kCommand, answer.error());
   print("{} logs {}\n", server.name,
         flags.level == server::kLogLevelNames[0] ? "errors only"
@@ -35,8 +35,8 @@ int set_level(const LogFlags& flags, const control::FoundServer& server) {
   return 0;
 }
 
-int show(const LogFlags& flags, const control::FoundServer& server) {
-  const auto body = control::get_bytes(server.path, kLogPath);
+int show(const LogFlags& flags, const ChosenServer& server) {
+  const auto body = control::get_bytes(server.address, kLogPath);
   if (!body) return fail(kCommand, body.error());
   // The fields of a line keep their order.
   auto log = ordered_json::parse(*body, nullptr, /*allow_exceptions=*/false);

@@ -37,7 +37,7 @@ struct RecordFlags {
 int run_status(const RecordFlags& flags) {
   const auto server = find_server(flags.server);
   if (!server) return fail(kCommand, server.error());
-  const auto state = control::get(server->path, "/v1/recorder");
+  const auto state = control::get(server->address, "/v1/recorder");
   if (!state) return fail(kCommand, state.error());
   if (flags.server.as_json) {
     print("{}\n", state->dump(2));
@@ -57,7 +57,7 @@ int run_status(const RecordFlags& flags) {
 int run_dump(const RecordFlags& flags) {
   const auto server = find_server(flags.server);
   if (!server) return fail(kCommand, server.error());
-  const auto bytes = control::get_bytes(server->path, kRecordingPath);
+  const auto bytes = control::get_bytes(server->address, kRecordingPath);
   if (!bytes) return fail(kCommand, bytes.error());
   const auto recording = recorder::read_recording(std::as_bytes(std::span(*bytes)));
   if (!recording) return fail(kCommand, {"the server's answer " + recording.error().text});
@@ -72,7 +72,7 @@ int run_switch(const RecordFlags& flags, bool on) {
   const auto server = find_server(flags.server);
   if (!server) return fail(kCommand, server.error());
   const auto answer =
-      control::ask(server->path, "POST", on ? "/v1/recorder/start" : "/v1/recorder/stop");
+      control::ask(server->address, "POST", on ? "/v1/recorder/start" : "/v1/recorder/stop");
   if (!answer) return fail(kCommand, answer.error());
   print("{} {}\n", server->name, on ? "records" : "does not record");
   return 0;

@@ -11,6 +11,7 @@
 #include "cli/console.h"
 #include "cli/core_flags.h"
 #include "cli/live_command.h"
+#include "cli/observed_program.h"
 #include "cli/plan_command.h"
 #include "cli/plan_machines.h"
 #include "cli/serve_control.h"
@@ -64,6 +65,8 @@ struct ServeFlags {
   std::string json_path;
   uint32_t linger_s = 0;
 };
+
+int refuse(const Error& error) { return cli::refuse(kTitle, error); }
 
 Result<void> check_cores(uint32_t cores) {
   if ((cores & (cores - 1)) == 0) return {};
@@ -139,19 +142,25 @@ Result<server::ApplianceConfig> complete(const ServeFlags& flags) {
       server::DirectoryConfig{.machines = std::move(machines->machines),
                               .endpoints = std::move(machines->endpoints),
                               .wire_ratio = host::auto_wire_ratio(kEthernetMtu, /*ipv4=*/true)};
-  config.on_plan = [](const std::string& line) { print_error("tributary serve: {}\n", line); };
+  config.on_plan = [](const std::string& line) { print_error("{}: {}\n", kTitle, line); };
   return config;
 }
 
-int refuse(const Error& error) { return cli::refuse(kTitle, error); }
+/// Returns the settings that every server has, for GET /v1/config.
+nlohmann::json common_settings(const CoreFlags& flags, const std::vector<int>& cpus) {
+  return {{"cores", flags.cores},
+          {"spin_us", flags.spin_us},
+          {"cpu_percent", flags.cpu_percent},
+          {"cpus", cpus},
+          {"buffer_mb", flags.buffer_mb}};
+}
 
-void log_start(server::Log& log, const server::Appliance& appliance,
-               const server::ApplianceConfig& config) {
-  log.write(server::LogLevel::kInfo, "server_started",
-            {{"listen", appliance.local().to_string()},
-             {"jobs", config.jobs.size()},
-             {"cores", config.cores},
-             {"version", std::string(program_version())}});
+nlohmann::json settings_of(const ServeFlags& flags, const server::ApplianceConfig& config) {
+  nlohmann::json settings = common_settings(flags.cores, config.cpus);
+  settings["memory_mb"] = config.memory_mb;
+  settings["local"] = config.local;
+  settings["directory"] = config.directory.has_value();
+  return settings;
 }
 
 int run_trio_ml(const ServeFlags& flags) {
@@ -172,18 +181,18 @@ int run_trio_ml(const ServeFlags& flags) {
     if (!keeper) return refuse(keeper.error());
     recorder = *std::move(keeper);
   }
-  auto control = ServedControl::start(flags.control, appliance, log, recorder.get());
+  const std::string listen = appliance.local().to_string();
+  auto control = ServedControl::start(flags.control, {.server = appliance,
+                                                      .log = log,
+                                                      .name = listen,
+                                                      .settings = settings_of(flags, *config),
+                                                      .jobs = &appliance,
+                                                      .recorder = recorder.get()});
   if (!control) return refuse(control.error());
-  std::string what =
-      fmt::format("{} jobs at {}", config->jobs.size(), appliance.local().to_string());
-  if (!(*control)->path().empty()) what += ", control socket " + (*control)->path();
-  if (!(*control)->url().empty()) what += ", dashboard " + (*control)->url();
   std::vector<std::string> warnings = appliance.warnings();
-  if (!(*control)->warning().empty()) warnings.push_back((*control)->warning());
   if (recorder != nullptr && !recorder->warning().empty()) warnings.push_back(recorder->warning());
-  const auto stats = [&appliance, &log, &recorder] {
+  const auto stats = [&appliance, &recorder] {
     nlohmann::json json = appliance.stats();
-    json["log"] = log.stats();
     if (recorder != nullptr) json["recorder"] = recorder->state();
     return json;
   };
@@ -197,117 +206,161 @@ int run_trio_ml(const ServeFlags& flags) {
   }
   std::function<void()> record;
   if (recorder != nullptr) record = [&recorder] { recorder->store(recorder::Cause::kSignal); };
-  return serve({.title = kTitle,
-                .what = what,
-                .cores = config->cores,
-                .json_path = flags.json_path,
-                .linger_s = flags.linger_s,
-                .warnings = warnings,
-                .stats = stats,
-                .status = [&appliance] { return status_line(appliance.snapshot()); },
-                .is_in_use = [&appliance] { return appliance.is_in_use(); },
-                .stop =
-                    [&appliance, &log, &recorder] {
-                      if (recorder != nullptr) recorder->stop();
-                      appliance.stop();
-                      log.stop();
-                    },
-                .on_ready = [&] { log_start(log.log(), appliance, *config); },
-                .begin_end =
-                    [&control, &log] {
-                      (*control)->set_ending();
-                      log.log().write(server::LogLevel::kInfo, "server_stopping");
-                    },
-                .reload = reload,
-                .record = record});
+  Service service{.title = kTitle,
+                  .what = fmt::format("{} jobs at {}", config->jobs.size(), listen),
+                  .cores = config->cores,
+                  .log_level = flags.log.level,
+                  .json_path = flags.json_path,
+                  .linger_s = flags.linger_s,
+                  .warnings = warnings,
+                  .stats = stats,
+                  .status = [&appliance] { return status_line(appliance.snapshot()); },
+                  .is_in_use = [&appliance] { return appliance.is_in_use(); },
+                  .stop =
+                      [&appliance, &recorder] {
+                        if (recorder != nullptr) recorder->stop();
+                        appliance.stop();
+                      },
+                  .reload = reload,
+                  .record = record};
+  add_control(service, **control, log, {{"listen", listen}, {"jobs", config->jobs.size()}});
+  return serve(service);
+}
+
+/// Refuses flags that only servers of Trio-ML have.
+Result<void> check_switchml_flags(const ServeFlags& flags) {
+  if (!flags.jobs.empty()) {
+    return failure("--job needs --protocol trio-ml; allowed with switchml: --session");
+  }
+  if (const char* flag = given_plan_flag(flags.command); flag != nullptr) {
+    return failure(fmt::format("{} needs --protocol trio-ml", flag));
+  }
+  if (flags.linger_s > 0) return failure("--linger-s needs --protocol trio-ml");
+  if (const char* flag = given_record_flag(flags.command); flag != nullptr) {
+    return failure(fmt::format("{} needs --protocol trio-ml", flag));
+  }
+  if (flags.command.get_option("--local")->count() > 0) {
+    return failure("--local needs --protocol trio-ml; SwitchML is served over sockets only");
+  }
+  return {};
+}
+
+Result<server::SwitchmlConfig> complete_switchml(const ServeFlags& flags) {
+  if (const auto good = check_switchml_flags(flags); !good) return tl::unexpected(good.error());
+  const auto cpus = cpus_of(flags.cores);
+  if (!cpus) return tl::unexpected(cpus.error());
+  const auto listen = listen_address(flags);
+  if (!listen) return tl::unexpected(listen.error());
+  const auto devices = devices_of(flags);
+  if (!devices) return tl::unexpected(devices.error());
+  if (const auto good = check_cores(flags.cores.cores); !good) {
+    return tl::unexpected(good.error());
+  }
+  return with_switchml_flags({.listen = *listen,
+                              .devices = *devices,
+                              .cores = flags.cores.cores,
+                              .spin_us = flags.cores.spin_us,
+                              .cpu_percent = flags.cores.cpu_percent,
+                              .cpus = *cpus,
+                              .memory_mb = flags.appliance.memory_mb,
+                              .buffer_mb = flags.cores.buffer_mb},
+                             flags.switchml);
 }
 
 int run_switchml(const ServeFlags& flags) {
-  if (!flags.jobs.empty()) {
-    return refuse({"--job needs --protocol trio-ml; allowed with switchml: --session"});
-  }
-  if (const char* flag = given_plan_flag(flags.command); flag != nullptr) {
-    return refuse({fmt::format("{} needs --protocol trio-ml", flag)});
-  }
-  const auto cpus = cpus_of(flags.cores);
-  if (!cpus) return refuse(cpus.error());
-  if (flags.linger_s > 0) return refuse({"--linger-s needs --protocol trio-ml"});
-  if (uses_control_flags(flags.command))
-    return refuse({"--api, --name and --http need --protocol trio-ml"});
-  if (uses_log_flags(flags.command)) {
-    return refuse({"--log and --log-level need --protocol trio-ml or --program"});
-  }
-  if (const char* flag = given_record_flag(flags.command); flag != nullptr) {
-    return refuse({fmt::format("{} needs --protocol trio-ml", flag)});
-  }
-  if (flags.command.get_option("--local")->count() > 0) {
-    return refuse({"--local needs --protocol trio-ml; SwitchML is served over sockets only"});
-  }
-  const auto listen = listen_address(flags);
-  if (!listen) return refuse(listen.error());
-  const auto devices = devices_of(flags);
-  if (!devices) return refuse(devices.error());
-  if (const auto good = check_cores(flags.cores.cores); !good) return refuse(good.error());
-  const auto config = with_switchml_flags({.listen = *listen,
-                                           .devices = *devices,
-                                           .cores = flags.cores.cores,
-                                           .spin_us = flags.cores.spin_us,
-                                           .cpu_percent = flags.cores.cpu_percent,
-                                           .cpus = *cpus,
-                                           .memory_mb = flags.appliance.memory_mb,
-                                           .buffer_mb = flags.cores.buffer_mb},
-                                          flags.switchml);
+  const auto config = complete_switchml(flags);
   if (!config) return refuse(config.error());
   const auto started = server::SwitchmlAppliance::start(*config);
   if (!started) return refuse(started.error());
   server::SwitchmlAppliance& appliance = **started;
-  std::string what = fmt::format("SwitchML at {}, {} sessions configured",
-                                 appliance.local().to_string(), config->sessions.size());
+  const std::string listen = appliance.local().to_string();
+  nlohmann::json settings = common_settings(flags.cores, config->cpus);
+  settings["memory_mb"] = config->memory_mb;
+  settings["sessions"] = config->book.shard.sessions_max;
+  settings["slots"] = config->book.shard.slots_max;
+  server::ServerLog log(flags.log, appliance);
+  auto control = ServedControl::start(
+      flags.control, {.server = appliance, .log = log, .name = listen, .settings = settings});
+  if (!control) return refuse(control.error());
+  std::string what =
+      fmt::format("SwitchML at {}, {} sessions configured", listen, config->sessions.size());
   for (const Endpoint& at : appliance.control_points()) what += ", control " + at.to_string();
-  return serve({.title = kTitle,
-                .what = what,
-                .cores = config->cores,
-                .json_path = flags.json_path,
-                .warnings = appliance.warnings(),
-                .stats = [&appliance] { return appliance.stats(); },
-                .status = [&appliance] { return status_line(appliance.stats()); },
-                .stop = [&appliance] { appliance.stop(); }});
+  Service service{.title = kTitle,
+                  .what = what,
+                  .cores = config->cores,
+                  .log_level = flags.log.level,
+                  .json_path = flags.json_path,
+                  .warnings = appliance.warnings(),
+                  .stats = [&appliance] { return appliance.stats(); },
+                  .status = [&appliance] { return status_line(appliance.stats()); },
+                  .stop = [&appliance] { appliance.stop(); }};
+  add_control(service, **control, log, {{"listen", listen}, {"sessions", config->sessions.size()}});
+  return serve(service);
+}
+
+/// Refuses flags that only aggregators have.
+Result<void> check_program_flags(const ServeFlags& flags) {
+  for (const char* flag :
+       {"--job", "--protocol", "--listen", "--workers", "--linger-s", "--local", "--memory-mb",
+        "--record", "--record-dir", "--record-events", "--record-stall-ms"}) {
+    if (flags.command.count(flag) > 0) {
+      return failure(fmt::format("{} does not go with --program", flag));
+    }
+  }
+  if (const char* flag = given_plan_flag(flags.command); flag != nullptr) {
+    return failure(fmt::format("{} does not go with --program", flag));
+  }
+  if (uses_switchml_flags(flags.command)) {
+    return failure("--session and the other SwitchML flags do not go with --program");
+  }
+  return {};
 }
 
 int run_program(const ServeFlags& flags) {
   const auto chosen = parse_program(flags.program);
   if (!chosen) return refuse(chosen.error());
-  for (const char* flag : {"--job", "--protocol", "--listen", "--workers", "--linger-s", "--local",
-                           "--memory-mb", "--api", "--name", "--http", "--http-token-file",
-                           "--record", "--record-dir", "--record-events", "--record-stall-ms"}) {
+  if (const auto good = check_program_flags(flags); !good) return refuse(good.error());
+  const auto cpus = cpus_of(flags.cores);
+  if (!cpus) return refuse(cpus.error());
+  const LiveFlags live_flags{.ports = flags.ports,
+                             .cores = flags.cores,
+                             .log = flags.log,
+                             .records = flags.records,
+                             .ipfix = flags.ipfix,
+                             .json_path = flags.json_path};
+  const auto started = LiveProgram::start(*chosen->program, chosen->settings, live_flags);
+  if (!started) return refuse(started.error());
+  LiveProgram& live = **started;
+  ObservedProgram observed(live.name(), live.place(), live.running());
+  server::ServerLog log(flags.log, observed);
+  Service service = live.service(kTitle, live_flags, log.log());
+  nlohmann::json settings = common_settings(flags.cores, *cpus);
+  settings["program"] = flags.program;
+  auto control = ServedControl::start(flags.control, {.server = observed,
+                                                      .log = log,
+                                                      .name = live.name(),
+                                                      .settings = settings,
+                                                      .program = service.stats});
+  if (!control) return refuse(control.error());
+  add_control(service, **control, log, {{"program", live.name()}, {"ports", live.place()}});
+  return live.serve(service);
+}
+
+/// Refuses flags that only packet programs have.
+Result<void> check_aggregator_flags(const ServeFlags& flags) {
+  for (const char* flag : {"--records", "--ipfix"}) {
     if (flags.command.count(flag) > 0) {
-      return refuse({fmt::format("{} does not go with --program", flag)});
+      return failure(
+          fmt::format("{} needs --program telemetry; --record is the flight recorder's", flag));
     }
   }
-  if (const char* flag = given_plan_flag(flags.command); flag != nullptr) {
-    return refuse({fmt::format("{} does not go with --program", flag)});
-  }
-  if (uses_switchml_flags(flags.command)) {
-    return refuse({"--session and the other SwitchML flags do not go with --program"});
-  }
-  return serve_program(kTitle, *chosen->program, chosen->settings,
-                       {.ports = flags.ports,
-                        .cores = flags.cores,
-                        .log = flags.log,
-                        .records = flags.records,
-                        .ipfix = flags.ipfix,
-                        .json_path = flags.json_path});
+  return {};
 }
 
 int run(const ServeFlags& flags) {
   block_awaited_signals();
   if (!flags.program.empty()) return run_program(flags);
-  for (const char* flag : {"--records", "--ipfix"}) {
-    if (flags.command.count(flag) > 0) {
-      return refuse(
-          {fmt::format("{} needs --program telemetry; --record is the flight recorder's", flag)});
-    }
-  }
+  if (const auto good = check_aggregator_flags(flags); !good) return refuse(good.error());
   return flags.protocol == Protocol::kSwitchml ? run_switchml(flags) : run_trio_ml(flags);
 }
 

@@ -3,8 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -20,9 +18,6 @@
 
 namespace tributary::cli {
 namespace {
-
-constexpr std::array<const char*, 4> kControlFlags{"--api", "--name", "--http",
-                                                   "--http-token-file"};
 
 /// The name of the systemd credential (LoadCredential=) that may hold the token.
 constexpr const char* kTokenCredential = "tributary-http-token";
@@ -53,17 +48,6 @@ std::string token_credential() {
   return text.empty() || text == kNoToken ? std::string() : path;
 }
 
-nlohmann::json settings_of(const server::ApplianceConfig& config) {
-  return {{"cores", config.cores},
-          {"spin_us", config.spin_us},
-          {"cpu_percent", config.cpu_percent},
-          {"cpus", config.cpus},
-          {"memory_mb", config.memory_mb},
-          {"buffer_mb", config.buffer_mb},
-          {"local", config.local},
-          {"directory", config.directory.has_value()}};
-}
-
 Result<std::unique_ptr<control::HttpServer>> listen(const std::string& name,
                                                     control::HttpServer::Handler handler) {
   if (const auto good = control::check_name(name); !good) return tl::unexpected(good.error());
@@ -76,16 +60,16 @@ Result<std::unique_ptr<control::HttpServer>> listen(const std::string& name,
 
 void add_control_flags(CLI::App& command, ControlFlags& flags) {
   add_on_off(command, "--api", flags.api,
-             "Answer tributary status, who and job, and HTTP, on a Unix socket (trio-ml)");
+             "Answer tributary status, who and job, and HTTP, on a Unix socket");
   command
       .add_option("--name", flags.name,
                   "Name of this server's control socket, as in tributary status --name; default: "
-                  "the address and port of --listen")
+                  "the address and port of --listen, or the name of --program")
       ->type_name("NAME");
   command
       .add_option("--http", flags.http,
                   "Serve the dashboard and the control API over TCP: a port of 127.0.0.1, or "
-                  "ADDRESS:PORT, which needs --http-token-file, as do commands (trio-ml)")
+                  "ADDRESS:PORT, which needs --http-token-file, as do commands")
       ->type_name("[ADDRESS:]PORT");
   command
       .add_option("--http-token-file", flags.http_token_file,
@@ -93,11 +77,6 @@ void add_control_flags(CLI::App& command, ControlFlags& flags) {
                   "line is TOKEN [read|write] [LAST_DAY]. Default: the systemd credential "
                   "tributary-http-token, if there is one")
       ->type_name("FILE");
-}
-
-bool uses_control_flags(const CLI::App& command) {
-  return std::ranges::any_of(kControlFlags,
-                             [&command](const char* flag) { return command.count(flag) > 0; });
 }
 
 Result<void> ServedControl::start_socket(const std::string& name) {
@@ -128,10 +107,11 @@ Result<void> ServedControl::start_http(const ControlFlags& flags) {
                     flags.http));
   }
   gate_ = std::make_unique<control::TokenGate>(std::move(tokens), at->port);
-  auto server = control::HttpServer::start(*at, [this](const control::Request& request) {
+  const auto handle = [this](const control::Request& request) {
     return gate_->handle(
         request, [this](const auto& passed) { return control::Pages(*api_).handle(passed); });
-  });
+  };
+  auto server = control::HttpServer::start(*at, handle, &connections_);
   if (!server) return failure("--http: " + server.error().text);
   http_ = *std::move(server);
   url_ = fmt::format("http://{}/", at->to_string());
@@ -151,10 +131,9 @@ void ServedControl::reload_tokens() {
 }
 
 Result<std::unique_ptr<ServedControl>> ServedControl::start(const ControlFlags& flags,
-                                                            server::Appliance& appliance,
-                                                            server::ServerLog& log,
-                                                            server::RecordControl* recorder) {
-  std::unique_ptr<ServedControl> served(new ServedControl(appliance, log));
+                                                            const Controlled& controlled) {
+  std::unique_ptr<ServedControl> served(new ServedControl(controlled.log.log()));
+  if (controlled.jobs != nullptr) served->jobs_.emplace(*controlled.jobs, served->log_);
   if (!flags.api && !flags.name.empty()) {
     return failure("--name needs --api on: it names the control socket");
   }
@@ -162,8 +141,8 @@ Result<std::unique_ptr<ServedControl>> ServedControl::start(const ControlFlags& 
     return failure("--http-token-file needs --http");
   }
   if (!flags.api && flags.http.empty()) return served;
-  const std::string name = flags.name.empty() ? appliance.local().to_string() : flags.name;
-  const auto snapshot = [&appliance] { return appliance.snapshot(); };
+  const std::string name = flags.name.empty() ? controlled.name : flags.name;
+  const auto snapshot = [&server = controlled.server] { return server.snapshot(); };
   std::function<control::GateCounters()> http_counters;
   if (!flags.http.empty()) {
     http_counters = [served = served.get()] { return served->gate_->counters(); };
@@ -173,12 +152,14 @@ Result<std::unique_ptr<ServedControl>> ServedControl::start(const ControlFlags& 
                          .version = std::string(program_version()),
                          .snapshot = snapshot,
                          .is_ready = [served = served.get()] { return !served->ending_.load(); },
-                         .settings = settings_of(appliance.config()),
-                         .jobs = &served->jobs_,
+                         .settings = controlled.settings,
+                         .jobs = served->jobs_ ? &*served->jobs_ : nullptr,
                          .history = &served->history_,
                          .http_counters = http_counters,
-                         .log = &log,
-                         .recorder = recorder});
+                         .connections = flags.http.empty() ? nullptr : &served->connections_,
+                         .program = controlled.program,
+                         .log = &controlled.log,
+                         .recorder = controlled.recorder});
   if (!flags.http.empty()) {
     if (const auto started = served->start_http(flags); !started) {
       return tl::unexpected(started.error());
@@ -194,6 +175,32 @@ Result<std::unique_ptr<ServedControl>> ServedControl::start(const ControlFlags& 
   }
   served->observer_ = std::make_unique<control::Observer>(snapshot, served->history_);
   return served;
+}
+
+void add_control(Service& service, ServedControl& control, server::ServerLog& log,
+                 const server::LogFields& started) {
+  if (!control.path().empty()) service.what += ", control socket " + control.path();
+  if (!control.url().empty()) service.what += ", dashboard " + control.url();
+  if (!control.warning().empty()) service.warnings.push_back(control.warning());
+  service.stats = [stats = std::move(service.stats), &log] {
+    nlohmann::json json = stats();
+    json["log"] = log.stats();
+    return json;
+  };
+  service.on_ready = [cores = service.cores, &log, started] {
+    server::LogFields fields = started;
+    fields["cores"] = cores;
+    fields["version"] = std::string(program_version());
+    log.log().write(server::LogLevel::kInfo, "server_started", fields);
+  };
+  service.begin_end = [&control, &log] {
+    control.set_ending();
+    log.log().write(server::LogLevel::kInfo, "server_stopping");
+  };
+  service.stop = [stop = std::move(service.stop), &log] {
+    stop();
+    log.stop();
+  };
 }
 
 }  // namespace tributary::cli

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// The part of `tributary serve` that offers the control API: its flags, and the start of the API.
+/// The part of `tributary serve` that offers the control API, whatever the server serves: its flags,
+/// and the start of the API.
 ///
 /// Threads: One, at the start and the end.
 /// Errors:  A name given with --name and an address given with --http must be usable. Without a
@@ -10,18 +11,21 @@
 
 #include <CLI/CLI.hpp>
 #include <atomic>
+#include <functional>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
 #include "base/result.h"
-#include "server/appliance.h"
+#include "cli/serve_loop.h"
 #include "server/control/api.h"
 #include "server/control/history.h"
 #include "server/control/http_server.h"
 #include "server/control/token_gate.h"
 #include "server/log/logged_jobs.h"
 #include "server/log/server_log.h"
+#include "server/observed_server.h"
 
 namespace tributary::cli {
 
@@ -34,18 +38,22 @@ struct ControlFlags {
 
 void add_control_flags(CLI::App& command, ControlFlags& flags);
 
-/// Tells whether the user has given one of the flags.
-[[nodiscard]] bool uses_control_flags(const CLI::App& command);
+/// A running server as the API needs it. Everything must outlive the API.
+struct Controlled {
+  server::ObservedServer& server;
+  server::ServerLog& log;
+  std::string name;                              ///< Of the control socket, without --name.
+  nlohmann::json settings;                       ///< For /v1/config.
+  server::JobControl* jobs = nullptr;            ///< Null: the server has no jobs.
+  server::RecordControl* recorder = nullptr;     ///< Null: there is none.
+  std::function<nlohmann::json()> program = {};  ///< Counters of a packet program; empty: none.
+};
 
-/// The control API of a running appliance.
+/// The control API of a running server.
 class ServedControl {
  public:
-  /// @param appliance Must outlive this object, like `log` and `recorder`.
-  /// @param recorder  Null: there is none.
   static Result<std::unique_ptr<ServedControl>> start(const ControlFlags& flags,
-                                                      server::Appliance& appliance,
-                                                      server::ServerLog& log,
-                                                      server::RecordControl* recorder);
+                                                      const Controlled& controlled);
   /// Returns the path of the socket; empty if there is none.
   [[nodiscard]] std::string path() const { return server_ ? server_->path() : std::string(); }
   /// Returns the reason why the server goes on without a socket; empty if it has one or needs none.
@@ -57,22 +65,22 @@ class ServedControl {
   /// Reads the tokens of --http-token-file again.
   void reload_tokens();
   [[nodiscard]] bool is_ending() const { return ending_.load(); }
-  /// The commands of an operator; each has a line in the log.
-  [[nodiscard]] server::JobControl& jobs() { return jobs_; }
+  /// The commands of an operator; each has a line in the log. @pre The server has jobs.
+  [[nodiscard]] server::JobControl& jobs() { return *jobs_; }
 
  private:
-  ServedControl(server::Appliance& appliance, server::ServerLog& log)
-      : log_(log.log()), jobs_(appliance, log.log()) {}
+  explicit ServedControl(server::Log& log) : log_(log) {}
   Result<void> start_socket(const std::string& name);
   Result<void> start_http(const ControlFlags& flags);
   void note_tokens(const std::optional<Error>& error);
 
   server::Log& log_;
-  server::LoggedJobs jobs_;
+  std::optional<server::LoggedJobs> jobs_;
   std::atomic<bool> ending_{false};
   std::string warning_;
   std::string url_;
   control::History history_;
+  control::ConnectionCounters connections_{};       ///< Of the TCP port.
   std::unique_ptr<control::TokenFile> token_file_;  ///< Null: no TCP port, or no token.
   std::unique_ptr<control::TokenGate> gate_;        ///< Null: no TCP port.
   std::unique_ptr<control::Api> api_;
@@ -81,5 +89,11 @@ class ServedControl {
   std::unique_ptr<control::HttpServer> server_;  ///< Null: no control socket.
   std::unique_ptr<control::HttpServer> http_;    ///< Null: no TCP port.
 };
+
+/// Lets a server's life appear in its log and API: adds the log's counters, warnings and addresses,
+/// and the lines of start and end. Everything must outlive `service`.
+/// @param started Fields of the line "server_started".
+void add_control(Service& service, ServedControl& control, server::ServerLog& log,
+                 const server::LogFields& started);
 
 }  // namespace tributary::cli

@@ -13,8 +13,8 @@ void add_log_flags(CLI::App& command, server::LogConfig& config) {
   command
       .add_option_function<std::string>(
           "--log", store_format,
-          "Form of the log on standard error: a line for each state change of a job or rank "
-          "(trio-ml), or for each event of a packet program")
+          "Form of the log on standard error, a line for each state change of a job or rank, or "
+          "each event of a packet program")
       ->check(CLI::IsMember({"text", "json"}))
       ->default_str("text");
   const std::vector<std::string> levels(server::kLogLevelNames.begin(),
@@ -27,10 +27,6 @@ void add_log_flags(CLI::App& command, server::LogConfig& config) {
                                         "The least important lines to log")
       ->check(CLI::IsMember(levels))
       ->default_str(to_string(config.level));
-}
-
-bool uses_log_flags(const CLI::App& command) {
-  return command.count("--log") > 0 || command.count("--log-level") > 0;
 }
 
 }  // namespace tributary::cli

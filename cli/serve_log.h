@@ -14,7 +14,4 @@ namespace tributary::cli {
 
 void add_log_flags(CLI::App& command, server::LogConfig& config);
 
-/// Tells whether the user has given one of the flags.
-[[nodiscard]] bool uses_log_flags(const CLI::App& command);
-
 }  // namespace tributary::cli

@@ -92,7 +92,9 @@ int serve(const Service& service) {
   for (const std::string& warning : service.warnings) {
     print_error("{}: warning: {}\n", service.title, warning);
   }
-  print_error("{}: {}, {} cores\n", service.title, service.what, service.cores);
+  if (service.log_level >= server::LogLevel::kInfo) {
+    print_error("{}: {}, {} cores\n", service.title, service.what, service.cores);
+  }
   service.on_ready();
   // Programs wait for this line, so do not serve without it.
   print("ready\n");

@@ -8,12 +8,14 @@
 /// Tests:   tests/system/service_test.cc, tests/system/vxlan_test.cc, tests/system/output_test.cc
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
+#include "server/log_control.h"
 
 namespace tributary::cli {
 
@@ -27,7 +29,8 @@ struct Service {
   std::string title;  ///< Begins each line on standard error: "tributary serve".
   std::string what;   ///< For the first line.
   uint32_t cores = 1;
-  std::string json_path;  ///< Of the counters; empty: none.
+  server::LogLevel log_level = server::LogLevel::kInfo;  ///< Without info: no first line.
+  std::string json_path;                                 ///< Of the counters; empty: none.
   uint32_t linger_s = 0;  ///< Longest wait at the end while is_in_use().
   std::vector<std::string> warnings;
   std::function<nlohmann::json()> stats;

@@ -16,6 +16,7 @@
 #include "cli/local_server.h"
 #include "cli/settings.h"
 #include "server/control/http_client.h"
+#include "wire/protocol.h"
 
 namespace tributary::cli {
 namespace {
@@ -28,6 +29,9 @@ constexpr std::chrono::milliseconds kRateOver{250};
 constexpr std::chrono::milliseconds kWatchEvery{1000};
 /// Clears the terminal. Source: ECMA-48.
 constexpr const char* kClearScreen = "\x1b[H\x1b[2J";
+
+const std::string kTrioMl = wire::to_string(wire::Protocol::kTrioMl);
+const std::string kSwitchml = wire::to_string(wire::Protocol::kSwitchml);
 
 struct AskFlags {
   ServerChoice server;
@@ -60,6 +64,64 @@ std::string job_lines(const json& jobs) {
   return text;
 }
 
+/// Returns a line for each job that the server plans as its directory.
+std::string directory_lines(const json& jobs) {
+  std::string text;
+  for (const json& job : jobs) {
+    std::string absent;
+    size_t answering = 0;
+    for (const json& each : job.at("aggregators")) {
+      if (each.at("answers").get<bool>()) {
+        answering++;
+        continue;
+      }
+      absent += fmt::format("; without {} ({})", each.at("address").get<std::string>(),
+                            each.at("fault").get<std::string>());
+    }
+    text += fmt::format("\ndirectory of job {}: plan {}, {} of {} aggregators answer{}",
+                        job.at("id").dump(), job.at("plans").dump(), answering,
+                        job.at("aggregators").size(), absent);
+  }
+  return text;
+}
+
+/// Returns the blocks and jobs of an aggregator of Trio-ML.
+std::string block_lines(const json& status) {
+  return fmt::format("blocks: {} in flight, {} completed, {} degraded ({:.2f} %)\n\n{}",
+                     status.at("blocks_in_progress").dump(), status.at("blocks_completed").dump(),
+                     status.at("blocks_degraded").dump(),
+                     status.at("degraded_share").get<double>() * 100, job_lines(status.at("jobs")));
+}
+
+/// Returns the sessions of a SwitchML server.
+std::string session_lines(const json& sessions) {
+  if (sessions.empty()) return "\nno session\n";
+  std::string text = fmt::format("\n{:>18} {:>9} {:>14} {:>14}  {}\n", "session", "workers",
+                                 "packets", "results", "silent for");
+  for (const json& session : sessions) {
+    const json& workers = session.at("workers");
+    const auto registered =
+        std::ranges::count_if(workers, [](const json& worker) { return worker != ""; });
+    std::string silent;
+    for (const json& seconds : session.at("silent_s")) {
+      silent += seconds.is_null() ? "- " : fmt::format("{:.1f} s ", seconds.get<double>());
+    }
+    text += fmt::format("{:>18} {:>9} {:>14} {:>14}  {}\n", session.at("id").get<std::string>(),
+                        fmt::format("{}/{}", registered, workers.size()),
+                        session.at("packets").dump(), session.at("slots_completed").dump(), silent);
+  }
+  return text;
+}
+
+/// Returns counts by name, as in " wrong_key 5 truncated 1".
+std::string count_list(const json& counts) {
+  std::string text;
+  for (const auto& [name, packets] : counts.items()) {
+    text += fmt::format(" {} {}", name, packets.dump());
+  }
+  return counts.empty() ? " none" : text;
+}
+
 /// Tells whether both are of one run of the server.
 bool is_same_run(const json& status, const json& earlier) {
   return status.at("uptime_s").get<double>() >= earlier.at("uptime_s").get<double>() &&
@@ -76,17 +138,17 @@ double new_blocks(const json& job, const json& earlier_jobs) {
 }
 
 /// Asks twice, so that the status has rates.
-Result<json> status_of(const std::string& socket, json earlier) {
+Result<json> status_of(const control::ServerAddress& server, json earlier) {
   if (earlier.is_null()) {
-    auto first = control::get(socket, "/v1/status");
+    auto first = control::get(server, "/v1/status");
     if (!first) return first;
     earlier = *std::move(first);
     std::this_thread::sleep_for(kRateOver);
   }
-  auto status = control::get(socket, "/v1/status");
+  auto status = control::get(server, "/v1/status");
   if (!status) return status;
   // The server may have been restarted in between.
-  if (!is_same_run(*status, earlier)) return status_of(socket, json());
+  if (!is_same_run(*status, earlier)) return status_of(server, json());
   add_rates(*status, earlier);
   return status;
 }
@@ -96,7 +158,7 @@ int run_status(const AskFlags& flags) {
   if (!server) return fail("status", server.error());
   json earlier;
   while (true) {
-    const auto status = status_of(server->path, earlier);
+    const auto status = status_of(server->address, earlier);
     if (!status) return fail("status", status.error());
     if (flags.server.as_json) {
       print("{}\n", status->dump(flags.watch ? -1 : 2));
@@ -115,10 +177,10 @@ int run_who(const AskFlags& flags) {
   if (!server) return fail("who", server.error());
   if (flags.job) {
     // Refuses a job that does not exist.
-    const auto job = control::get(server->path, fmt::format("/v1/jobs/{}", *flags.job));
+    const auto job = control::get(server->address, fmt::format("/v1/jobs/{}", *flags.job));
     if (!job) return fail("who", job.error());
   }
-  const auto answer = control::get(server->path, "/v1/who");
+  const auto answer = control::get(server->address, "/v1/who");
   if (!answer) return fail("who", answer.error());
   json rows = json::array();
   for (const json& row : answer->at("rows")) {
@@ -151,29 +213,27 @@ void add_rates(json& status, const json& earlier) {
 
 std::string status_text(const json& status) {
   constexpr double kGigabitsPerByte = 8 / 1e9;
+  const auto service = status.at("service").get<std::string>();
   std::string text =
-      fmt::format("{} (version {}), up {:.0f} s\n", status.at("name").get<std::string>(),
-                  status.at("version").get<std::string>(), status.at("uptime_s").get<double>());
+      fmt::format("{} (version {}), {} at {}, up {:.0f} s\n", status.at("name").get<std::string>(),
+                  status.at("version").get<std::string>(), service,
+                  status.at("listen").get<std::string>(), status.at("uptime_s").get<double>());
   text += fmt::format("in {:.0f} packets/s, {:.3f} Gbit/s; out {:.0f} packets/s, {:.3f} Gbit/s\n",
                       status.at("rx_packets_per_s").get<double>(),
                       status.at("rx_bytes_per_s").get<double>() * kGigabitsPerByte,
                       status.at("tx_packets_per_s").get<double>(),
                       status.at("tx_bytes_per_s").get<double>() * kGigabitsPerByte);
-  text += fmt::format("blocks: {} in flight, {} completed, {} degraded ({:.2f} %)\n\n",
-                      status.at("blocks_in_progress").dump(), status.at("blocks_completed").dump(),
-                      status.at("blocks_degraded").dump(),
-                      status.at("degraded_share").get<double>() * 100);
-  text += job_lines(status.at("jobs"));
+  if (service == kTrioMl) text += block_lines(status);
+  if (service == kSwitchml) text += session_lines(status.at("sessions"));
   text += "\ncores:";
   for (size_t i = 0; i < status.at("cores").size(); i++) {
     text +=
         fmt::format(" {}: {:.0f} % CPU", i, status["cores"][i].at("cpu_share").get<double>() * 100);
   }
-  text += "\ndrops:";
-  for (const auto& [reason, packets] : status.at("drops").items()) {
-    text += fmt::format(" {} {}", reason, packets.dump());
-  }
-  if (status.at("drops").empty()) text += " none";
+  text += "\ndrops:" + count_list(status.at("drops"));
+  if (service != kTrioMl) return text + "\nevents:" + count_list(status.at("events")) + "\n";
+  // A server of an earlier release tells nothing of a directory.
+  text += directory_lines(status.value("directory", json::array()));
   const auto waits = status.at("waits").get<uint64_t>();
   text += waits == 0 ? "\nno job waits for a rank\n"
                      : fmt::format("\nwaits: {}; see tributary who\n", waits);

@@ -15,6 +15,7 @@
 #include "cli/settings.h"
 #include "cli/worker_run.h"
 #include "host/aggregator_list.h"
+#include "host/send_gate.h"
 #include "host/silence_watch.h"
 #include "host/switchml_config.h"
 #include "host/worker_port.h"
@@ -80,6 +81,10 @@ void add_session_flags(CLI::App& command, WorkerFlags& flags) {
   CLI::Option* const threads =
       add_uint(command, "--threads", session.threads, 1, wire::kChannelsMax,
                "Threads that each reduce a part of a tensor; the job needs channels=N (trio-ml)");
+  CLI::Option* const priorities = add_uint(
+      command, "--priorities", session.priorities, 1, host::kPrioritiesMax,
+      "Priorities of tensors, each with channels of its own; the job needs channels=N, and N times "
+      "as many with --threads (trio-ml)");
   CLI::Option* const asynchronous = command.add_flag(
       "--asynchronous", session.asynchronous,
       "Push each tensor to an asynchronous job and get its parameters: the first tensor of rank 0 "
@@ -101,13 +106,13 @@ void add_session_flags(CLI::App& command, WorkerFlags& flags) {
       static_cast<uint64_t>(in_milliseconds(host::kSilentLeast)), kHourMs,
       "Silence of one of several aggregators, in spite of questions, after which all ranks end "
       "(trio-ml)");
-  flags.trio_ml_only = {port, job,    flags.source_option,       threads, asynchronous,
-                        auth, secret, flags.server_silent_option};
+  flags.trio_ml_only = {port, job,    flags.source_option,        threads,     priorities,
+                        auth, secret, flags.server_silent_option, asynchronous};
   flags.gradients = add_uint(command, "--gradients", session.gradients, 1, kGradientsMax,
                              "Elements in a packet; switchml: 64 or 256, default 256");
   flags.window = add_uint(command, "--window", session.window, 1, kWindowMax,
-                          "Packets in flight to each aggregator; with several in --server, "
-                          "default: by their weights; switchml: slots, the same number on all "
+                          "Packets in flight to each aggregator; with several, default: by "
+                          "their weights; switchml: slots, the same number on all "
                           "ranks");
   add_uint(command, "--deadline-s", flags.deadline_s, 1, kDayS,
            "Longest wait for a peer or the aggregator, in seconds");
@@ -129,6 +134,11 @@ void add_tensor_flags(CLI::App& command, WorkerFlags& flags) {
   add_uint(command, "--iterations", options.iterations, 1, INT64_MAX, "All-reduces to run");
   add_uint(command, "--inflight", options.inflight, 1, kInflightMax,
            "All-reduces in flight at once");
+  flags.trio_ml_only.push_back(add_uint(
+      command, "--urgent-elements", options.urgent_elements, 0, kElementsMax,
+      "Length of an urgent tensor that follows each tensor, as the last bucket of a backward "
+      "pass; the worker waits for it at once and reports its latency; see --priorities "
+      "(trio-ml)"));
   add_uint(command, "--seed", options.seed, 0, INT64_MAX,
            "Seed of generated values and faults; the same on all ranks");
   command.add_option("--type", flags.type, "Element type")
@@ -196,7 +206,9 @@ std::string complete_aggregators(WorkerFlags& flags) {
     return fmt::format("--server with {} aggregators does not go with --port; allowed: sockets",
                        list->size());
   }
-  if (list->size() > 1 && flags.window->count() == 0) options.session.window = 0;
+  if (flags.window->count() > 0) return "";
+  if (list->size() > 1) options.session.window = 0;
+  options.session.window_by_weights = true;  // Of a directory's list.
   return "";
 }
 
@@ -278,6 +290,10 @@ std::string complete(WorkerFlags& flags) {
     return fmt::format("--threads {} does not go with --port; allowed: --threads 1",
                        options.session.threads);
   }
+  if (options.session.priorities > 1 && !options.port.empty()) {
+    return fmt::format("--priorities {} does not go with --port; allowed: --priorities 1",
+                       options.session.priorities);
+  }
   if (flags.wire == "16" && (flags.type != "float32" || flags.format != "exponent")) {
     return fmt::format(
         "--wire 16 does not go with --type {} --format {}; allowed: --type float32 "
@@ -307,6 +323,9 @@ std::string complete(WorkerFlags& flags) {
 /// @return the error line, or empty.
 std::string check_asynchronous(const WorkerOptions& options) {
   if (!options.session.asynchronous) return "";
+  if (options.urgent_elements > 0) {
+    return "--urgent-elements does not go with --asynchronous, whose tensors have all parameters";
+  }
   if (options.verify) {
     return "--verify does not go with --asynchronous, whose values depend on the time of pushes";
   }

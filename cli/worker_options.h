@@ -47,8 +47,10 @@ struct WorkerOptions {
   uint64_t elements = 1'000'000;
   uint64_t iterations = 10;
   uint32_t inflight = 1;  ///< All-reduces in flight at once.
-  uint64_t seed = 1;      ///< The same on all ranks, or their values do not match.
-  bool verify = false;    ///< Check every result against generated values; not with an input.
+  /// Length of the urgent tensor behind each tensor, with the most urgent priority; 0: none.
+  uint64_t urgent_elements = 0;
+  uint64_t seed = 1;    ///< The same on all ranks, or their values do not match.
+  bool verify = false;  ///< Check every result against generated values; not with an input.
 
   std::string input_path;   ///< Raw little-endian values to send instead; may be empty.
   std::string output_path;  ///< Receives the last result of a successful run; may be empty.

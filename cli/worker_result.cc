@@ -41,6 +41,8 @@ nlohmann::ordered_json config_json(const WorkerOptions& options) {
       {"deadline-s", seconds_of(options.session.deadline)},
       {"iterations", options.iterations},
       {"inflight", options.inflight},
+      {"priorities", options.session.priorities},
+      {"urgent-elements", options.urgent_elements},
       {"seed", options.seed},
       {"verify", options.verify},
       {"input", options.input_path},
@@ -49,7 +51,11 @@ nlohmann::ordered_json config_json(const WorkerOptions& options) {
       {"reorder", options.faults.reorder},
       {"straggle", options.straggle},
       {"straggle-iteration-ms", exact_milliseconds(options.straggle_iteration)}};
-  if (options.protocol == Protocol::kSwitchml) {
+  if (options.protocol == Protocol::kTrioMl) {
+    const auto& silent = options.session.server_silent;
+    if (silent) config["server-silent-ms"] = exact_milliseconds(*silent);
+    if (!silent) config["server-silent-ms"] = nullptr;  // Depends on the number of aggregators.
+  } else {
     config["control"] = options.switchml.control;
     config["local"] = options.switchml.local;
     config["resend-ms"] = exact_milliseconds(options.switchml.resend_after);
@@ -78,6 +84,19 @@ double goodput_gbytes_per_second(const WorkerResult& result) {
 
 namespace {
 
+nlohmann::ordered_json latency_json(const LatencySummary& latency) {
+  return {{"min", exact_milliseconds(latency.min)},
+          {"p50", exact_milliseconds(latency.p50)},
+          {"p99", exact_milliseconds(latency.p99)},
+          {"max", exact_milliseconds(latency.max)}};
+}
+
+std::string latency_text(const LatencySummary& latency) {
+  return fmt::format("min {:.3f}  p50 {:.3f}  p99 {:.3f}  max {:.3f} ms",
+                     exact_milliseconds(latency.min), exact_milliseconds(latency.p50),
+                     exact_milliseconds(latency.p99), exact_milliseconds(latency.max));
+}
+
 /// Returns the mean number of other ranks' pushes between two results of a block.
 double mean_staleness(const WorkerResult& result) {
   if (result.staleness_blocks == 0) return 0;
@@ -93,7 +112,6 @@ int exit_code(const WorkerResult& result) {
 }
 
 nlohmann::ordered_json to_json(const WorkerResult& result) {
-  const LatencySummary latency = summarize(result.latencies);
   return {{"status", result.status},
           {"error", result.error},
           {"rank", result.options.session.rank},
@@ -103,15 +121,15 @@ nlohmann::ordered_json to_json(const WorkerResult& result) {
           {"seconds", seconds_of(result.busy)},
           {"wall_seconds", seconds_of(result.wall)},
           {"goodput_GBps", goodput_gbytes_per_second(result)},
-          {"latency_ms",
-           {{"min", exact_milliseconds(latency.min)},
-            {"p50", exact_milliseconds(latency.p50)},
-            {"p99", exact_milliseconds(latency.p99)},
-            {"max", exact_milliseconds(latency.max)}}},
+          {"latency_ms", latency_json(summarize(result.latencies))},
+          {"urgent_latency_ms", result.urgent_latencies.empty()
+                                    ? nlohmann::ordered_json()
+                                    : latency_json(summarize(result.urgent_latencies))},
           {"checked", result.checked},
           {"wrong", result.wrong},
           {"checksum", result.checked == 0 ? "" : fmt::format("{:016x}", result.checksum)},
           {"threads", result.threads},
+          {"windows", result.windows},
           {"blocks", result.counters.blocks},
           {"degraded", result.counters.degraded_blocks},
           {"degraded_elements", result.degraded_elements},
@@ -130,7 +148,6 @@ nlohmann::ordered_json to_json(const WorkerResult& result) {
 
 std::string to_table(const WorkerResult& result) {
   const WorkerOptions& options = result.options;
-  const LatencySummary latency = summarize(result.latencies);
   std::string table;
   const auto row = [&table](const char* name, const std::string& value) {
     table += fmt::format("  {:<14}{}\n", name, value);
@@ -143,9 +160,10 @@ std::string to_table(const WorkerResult& result) {
   if (result.iterations == 0) return table;
   row("goodput", fmt::format("{:.3f} GB/s in {:.3f} s", goodput_gbytes_per_second(result),
                              seconds_of(result.busy)));
-  row("latency", fmt::format("min {:.3f}  p50 {:.3f}  p99 {:.3f}  max {:.3f} ms",
-                             exact_milliseconds(latency.min), exact_milliseconds(latency.p50),
-                             exact_milliseconds(latency.p99), exact_milliseconds(latency.max)));
+  row("latency", latency_text(summarize(result.latencies)));
+  if (!result.urgent_latencies.empty()) {
+    row("urgent", latency_text(summarize(result.urgent_latencies)));
+  }
   row("channels", fmt::format("{}, --threads {}", result.threads, options.session.threads));
   row("packets", fmt::format("{} sent, {} received, {} retransmitted, {} probes",
                              result.counters.packets_sent, result.counters.packets_received,

@@ -44,11 +44,13 @@ struct WorkerResult {
   uint64_t staleness_blocks = 0;  ///< The results that `staleness` adds up.
   std::string warning;            ///< The first Outcome::warning; empty if there was none.
   uint32_t threads = 1;           ///< As agreed at the join.
+  std::vector<uint32_t> windows;  ///< Of all channels, as agreed at the join.
   host::CommunicatorCounters counters;
 
   Duration busy;                    ///< Time with at least one all-reduce in flight.
   Duration wall;                    ///< From the first all-reduce to the end, sleeps included.
   std::vector<Duration> latencies;  ///< Of each all-reduce, from its call to the return of wait().
+  std::vector<Duration> urgent_latencies;  ///< The same of the urgent tensors.
 };
 
 /// Summary of a set of durations, by nearest rank; zeros for an empty set.

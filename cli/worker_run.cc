@@ -66,6 +66,7 @@ class Iterations {
         result_(result),
         generated_(options.seed, options.session.world),
         stragglers_(options.straggle, options.straggle_iteration, rank_seed(options)),
+        urgent_(options.urgent_elements),
         slots_(std::min<uint64_t>(options.inflight, options.iterations)) {
     for (Slot& slot : slots_) slot.tensor.resize(options.elements);
   }
@@ -121,7 +122,20 @@ class Iterations {
     slot.iteration = iteration;
     slot.begun_at = now();
     if (on_their_way_++ == 0) busy_since_ = slot.begun_at;
-    slot.ticket = submit(slot.tensor);
+    slot.ticket = submit(slot.tensor, options_.session.priorities - 1);
+    if (!urgent_.empty()) reduce_urgent(iteration);
+  }
+
+  /// Sends the urgent tensor behind the tensor of this iteration, and waits for it.
+  void reduce_urgent(uint64_t iteration) {
+    generated_.fill(options_.session.rank, iteration, 0, std::span<T>(urgent_));
+    const Instant begun_at = now();
+    const host::Outcome outcome = communicator_.wait(submit(urgent_, /*priority=*/0));
+    if (outcome.status != host::Status::kOk) return note_failure(outcome);
+    result_.urgent_latencies.push_back(now() - begun_at);
+    if (!options_.verify) return;
+    result_.checked += urgent_.size();
+    result_.wrong += count_wrong(urgent_, iteration, outcome);
   }
 
   void pause(uint64_t iteration) {
@@ -132,11 +146,14 @@ class Iterations {
     if (delay > Duration()) interrupt_.sleep_for(delay);
   }
 
-  host::Ticket submit(std::vector<float>& tensor) {
-    return communicator_.all_reduce_async(std::span<float>(tensor), options_.reduction);
+  host::Ticket submit(std::vector<float>& tensor, uint32_t priority) {
+    host::AllReduceOptions reduction = options_.reduction;
+    reduction.priority = priority;
+    return communicator_.all_reduce_async(std::span<float>(tensor), reduction);
   }
-  host::Ticket submit(std::vector<int32_t>& tensor) {
-    return communicator_.all_reduce_async(std::span<int32_t>(tensor), options_.reduction.op);
+  host::Ticket submit(std::vector<int32_t>& tensor, uint32_t priority) {
+    return communicator_.all_reduce_async(std::span<int32_t>(tensor), options_.reduction.op,
+                                          /*receive_only=*/false, priority);
   }
 
   void finish(Slot& slot, WorkerProgress& progress) {
@@ -147,11 +164,16 @@ class Iterations {
     if (outcome.status == host::Status::kOk) {
       take(slot, outcome, ended_at);
       progress.update(result_.iterations, result_.wrong, communicator_.counters().degraded_blocks);
-    } else if (going_well()) {  // Report the first failure; it explains later ones.
-      result_.status =
-          interrupt_.requested() ? kStatusInterrupted : host::to_string(outcome.status);
-      result_.error = interrupt_.requested() ? "" : outcome.text;
+    } else {
+      note_failure(outcome);
     }
+  }
+
+  /// Reports the first failure, which explains later ones.
+  void note_failure(const host::Outcome& outcome) {
+    if (!going_well()) return;
+    result_.status = interrupt_.requested() ? kStatusInterrupted : host::to_string(outcome.status);
+    result_.error = interrupt_.requested() ? "" : outcome.text;
   }
 
   void take(const Slot& slot, const host::Outcome& outcome, Instant ended_at) {
@@ -198,6 +220,7 @@ class Iterations {
   WorkerResult& result_;
   const host::GeneratedTensor generated_;
   const host::SlowWorkerPattern stragglers_;
+  std::vector<T> urgent_;    ///< Shape [urgent_elements].
   std::vector<Slot> slots_;  ///< Iteration i uses slot i modulo their number.
   uint32_t on_their_way_ = 0;
   Instant busy_since_;
@@ -260,6 +283,7 @@ void run_with(const WorkerOptions& options, WorkerInterrupt& interrupt, WorkerRe
   interrupt.set_reaction(nullptr);
   result.counters = joined.counters();
   result.threads = joined.threads();
+  result.windows = joined.windows();
   result.interrupted = result.status == kStatusInterrupted;
   joined.close();
   if (recorder != nullptr) report(*recorder);

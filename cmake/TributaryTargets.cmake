@@ -88,6 +88,23 @@ function(tributary_tests name)
     endif()
     add_dependencies(threads_tests ${name}_tests)
   endif()
-  gtest_discover_tests(${name}_tests TEST_PREFIX "${name}." DISCOVERY_TIMEOUT 60
-                       PROPERTIES ${properties})
+  tributary_add_tests(${name}_tests ${name} ${properties})
+endfunction()
+
+# tributary_add_tests(PROGRAM NAME PROPERTY VALUE...): adds each test of a program to ctest. A process
+# starts slowly under a sanitizer (0.1 s and more), so there one process runs a fifth of the tests.
+function(tributary_add_tests program name)
+  if(NOT TRIBUTARY_SANITIZE)
+    gtest_discover_tests(${program} TEST_PREFIX "${name}." DISCOVERY_TIMEOUT 60 PROPERTIES ${ARGN})
+    return()
+  endif()
+  set(parts 5)
+  foreach(part RANGE 1 ${parts})
+    math(EXPR index "${part} - 1")
+    set(test ${name}.part_${part}_of_${parts})
+    add_test(NAME ${test} COMMAND ${program})
+    set_tests_properties(${test} PROPERTIES ${ARGN})
+    set_tests_properties(${test} PROPERTIES TIMEOUT 900 ENVIRONMENT
+      "GTEST_TOTAL_SHARDS=${parts};GTEST_SHARD_INDEX=${index};GTEST_BRIEF=1")
+  endforeach()
 endfunction()

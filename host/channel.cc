@@ -30,7 +30,10 @@ Channel::Channel(std::unique_ptr<TensorProtocol> protocol, std::unique_ptr<engin
       protocol_(std::move(protocol)),
       packet_bytes_(protocol_->packet_bytes_max()),
       send_bytes_(size_t{engine::kBurstPackets} * packet_bytes_),
-      snapshot_(make_snapshot()) {}
+      snapshot_(make_snapshot()) {
+  protocol_->gather_packets(
+      std::max(1U, io::kUdpTrainBytesMax / static_cast<uint32_t>(packet_bytes_)));
+}
 
 Channel::~Channel() {
   leave();

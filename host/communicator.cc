@@ -150,6 +150,12 @@ SourceSet Communicator::permanent_stragglers() const {
 
 uint32_t Communicator::window() const { return group_->channels().front()->snapshot().window; }
 
+std::vector<uint32_t> Communicator::windows() const {
+  std::vector<uint32_t> windows;
+  for (const auto& channel : group_->channels()) windows.push_back(channel->snapshot().window);
+  return windows;
+}
+
 Duration Communicator::straggler_timeout() const {
   return group_->channels().front()->snapshot().straggler_timeout;
 }

@@ -17,6 +17,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "base/endpoint.h"
 #include "base/result.h"
@@ -110,7 +111,8 @@ class Communicator {
   /// Returns the recorder of CommunicatorConfig::record_folder; null: there is none.
   [[nodiscard]] std::shared_ptr<const WorkerRecorder> recorder() const;
   // The terms agreed with the aggregator.
-  [[nodiscard]] uint32_t window() const;
+  [[nodiscard]] uint32_t window() const;                ///< Of the first channel.
+  [[nodiscard]] std::vector<uint32_t> windows() const;  ///< Of all channels.
   [[nodiscard]] uint32_t gradients() const;
   /// Returns the elements of a packet with 16-bit gradients; 0: an aggregator takes none.
   [[nodiscard]] uint32_t narrow_gradients() const;

@@ -31,7 +31,7 @@ void JoinPlan::set_gradients(uint32_t gradients) {
 CommunicatorConfig JoinPlan::first_channel(size_t aggregator) const {
   CommunicatorConfig config = common_;
   config.server = aggregators_[aggregator].address;
-  if (config.window == 0) {
+  if (config.window == 0 || (config.window_by_weights && aggregators_.size() > 1)) {
     config.window = weighted_window(auto_window(config.gradients, config.world * config.threads),
                                     aggregators_[aggregator].weight, weight_sum_);
   }
@@ -64,6 +64,14 @@ std::string JoinPlan::difference(std::span<const Terms> terms, size_t other) con
         "job {} has straggler mitigation at aggregator {}, but not at {}; give the jobs the same "
         "mitigation, on or off",
         common_.job_id, mitigates ? first : second, mitigates ? second : first);
+  }
+  if (theirs.straggler_timeout != ours.straggler_timeout) {
+    return fmt::format(
+        "job {} has a straggler timeout of {:g} ms at aggregator {}, and of {:g} ms at {}; give "
+        "the "
+        "jobs the same timeout_ms",
+        common_.job_id, in_seconds(ours.straggler_timeout) * 1e3, first,
+        in_seconds(theirs.straggler_timeout) * 1e3, second);
   }
   return "";
 }

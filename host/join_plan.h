@@ -45,8 +45,8 @@ class JoinPlan {
   /// Returns the configuration of the first channel to an aggregator.
   [[nodiscard]] CommunicatorConfig first_channel(size_t aggregator) const;
   /// Takes the terms of all first channels. All must have the same blocks, because a tensor is cut
-  /// into blocks first, and jobs of the same window, with mitigation or without it: otherwise the
-  /// parts of one tensor behave differently. @param terms Shape [aggregators].
+  /// into blocks first, and jobs of the same window and straggler timeout: otherwise the parts of
+  /// one tensor behave differently. @param terms Shape [aggregators].
   [[nodiscard]] Result<void> agree(std::span<const Terms> terms);
   /// Returns the configuration of a further channel, from 1 on. @pre agree()
   [[nodiscard]] CommunicatorConfig further_channel(size_t aggregator, uint32_t channel) const;

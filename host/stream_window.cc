@@ -60,9 +60,19 @@ Transfer* StreamWindow::transfer_at(uint64_t position) const {
   return *std::prev(after);
 }
 
+uint64_t StreamWindow::window_end() const {
+  return base_ + std::min(window_, limit_) + (TRIB_MUTANT(kWindowPlusOne) ? 1 : 0);
+}
+
+bool StreamWindow::gathers() const {
+  const uint64_t window_end = this->window_end();
+  if (in_group_ || end_ <= window_end) return false;
+  // Three quarters of the window are in flight, so results will come and move it.
+  return window_end - next_ < std::min<uint64_t>(group_, (window_end - base_) / 4);
+}
+
 bool StreamWindow::can_send() const {
-  const uint64_t limit = base_ + std::min(window_, limit_) + (TRIB_MUTANT(kWindowPlusOne) ? 1 : 0);
-  if (next_ >= end_ || next_ >= limit) return false;
+  if (next_ >= end_ || next_ >= window_end() || gathers()) return false;
   const Transfer& transfer = *transfer_at(next_);
   const uint64_t offset = next_ - transfer.position_first_;
   if (transfer.lead_ == 0 || offset < transfer.lead_ || TRIB_MUTANT(kExponentNotAwaited)) {
@@ -78,7 +88,9 @@ uint64_t StreamWindow::take_next(Instant now) {
   place_of(next_) = {.transfer = transfer,
                      .first_sent_at = now,
                      .opens_tensor = transfer->lead_ > 0 && next_ == transfer->position_first_};
-  return next_++;
+  const uint64_t taken = next_++;
+  in_group_ = next_ < window_end();
+  return taken;
 }
 
 StreamWindow::Contents StreamWindow::contents(uint64_t position) const {

@@ -47,6 +47,9 @@ class StreamWindow {
   /// Lets at most `positions` be in flight, if that is less than the window. Those in flight stay.
   /// @param positions At least 1.
   void limit(uint32_t positions) { limit_ = positions; }
+  /// Lets new positions go in groups: they wait until the window admits this many of them, or a
+  /// quarter of itself, or all that are left. 1, which is the default: they never wait.
+  void gather(uint32_t positions) { group_ = positions; }
 
   /// Appends a transfer that is not empty. It gets its positions at once if the stream is open.
   void submit(Transfer& transfer);
@@ -75,6 +78,9 @@ class StreamWindow {
   [[nodiscard]] Instant first_sent_at(uint64_t position) const {
     return place_of(position).first_sent_at;
   }
+  /// Records whether this rank withholds its contribution to a position in flight.
+  void set_withheld(uint64_t position, bool withheld) { place_of(position).withheld = withheld; }
+  [[nodiscard]] bool is_withheld(uint64_t position) const { return place_of(position).withheld; }
 
   /// Returns the exponent that the ranks agreed on for a block.
   [[nodiscard]] static AgreedExponent exponent(const Transfer& transfer, uint64_t block) {
@@ -111,6 +117,7 @@ class StreamWindow {
     bool done = false;
     bool opens_tensor = false;    ///< The first position of a transfer with exponents.
     bool exponent_waits = false;  ///< Its block's exponent follows from earlier positions.
+    bool withheld = false;        ///< See set_withheld().
     int8_t stated = kNoExponent;  ///< See set_exponent().
   };
 
@@ -119,11 +126,17 @@ class StreamWindow {
     return places_[position & place_mask_];
   }
   void assign_positions(Transfer& transfer);
+  /// Returns the first position that the window does not admit.
+  [[nodiscard]] uint64_t window_end() const;
+  /// Returns whether the next position waits for more of its group.
+  [[nodiscard]] bool gathers() const;
   void pass_exponent(const Place& place);
   [[nodiscard]] Transfer* transfer_at(uint64_t position) const;
 
   uint32_t window_ = 1;
   uint32_t limit_ = UINT32_MAX;  ///< See limit().
+  uint32_t group_ = 1;           ///< See gather().
+  bool in_group_ = false;        ///< A group has begun, and the window admits more of it.
   uint32_t gradients_ = 1;
   uint32_t narrow_gradients_ = 0;
   uint64_t place_mask_ = 0;

@@ -132,6 +132,9 @@ class TensorProtocol {
   /// Lets at most `packets` new packets be in flight, if that is less than the window; at least 1.
   /// For a driver that controls congestion (host/congestion_window.h).
   virtual void limit_window(uint32_t /*packets*/) {}
+  /// Lets new packets go in groups of about `packets`, for a driver to which each group is one call
+  /// and one wake-up of its peer. They wait at most for a quarter of the window.
+  virtual void gather_packets(uint32_t /*packets*/) {}
   /// Tells whether there are new packets that the window admits, held back or not.
   [[nodiscard]] virtual bool has_new_packets() const { return false; }
   /// Queues overdue packets and checks deadlines.

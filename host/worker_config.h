@@ -62,6 +62,9 @@ struct CommunicatorConfig {
   /// Packets in flight; the aggregator may lower it. 0: as many as the aggregator's socket can hold
   /// from all ranks. All ranks use the smallest value that any rank asks for.
   uint32_t window = 256;
+  /// With several aggregators, windows follow their weights as with window = 0. For callers that do
+  /// not know whether a directory will name several.
+  bool window_by_weights = false;
   /// Worker threads, 1 … 16. This rank joins one job for each thread, from job_id on, and each
   /// thread reduces its part of every tensor of many blocks. The aggregator may lower the number (a
   /// job's `channels`). All ranks use the smallest value that any rank asks for. Each thread has a

@@ -80,6 +80,15 @@ Outgoing WorkerProtocol::next_of_session(std::span<std::byte> out, Instant now) 
 
 // --- Contributions and probes ---
 
+bool WorkerProtocol::may_withhold(uint64_t position, Instant now) const {
+  return now - stream_.first_sent_at(position) < straggler_timeout() * kWithheldTimeouts;
+}
+
+/// Writes a probe instead if the exponent was agreed without this rank and its values do not fit.
+/// With mitigation the block then completes without this rank, with an exact sum of the others. A
+/// lower aggregator whose sources all do so never learns of the block, and so never delivers the
+/// result. So after kWithheldTimeouts the worker contributes. The contribution is then too late, or
+/// the others have left; only in that case every rank gets the overflow.
 Outgoing WorkerProtocol::write_contribution(uint64_t position, std::span<std::byte> out,
                                             Instant now) {
   const StreamWindow::Contents contents = stream_.contents(position);
@@ -103,23 +112,28 @@ Outgoing WorkerProtocol::write_contribution(uint64_t position, std::span<std::by
   if (contents.has_exponent) {
     message.extension.exponent = codec_.exponent_of(transfer, contents.exponent_block);
   }
-  record(repair_.attempts(position) > 0 ? recorder::Kind::kResent : recorder::Kind::kSent,
-         position);
-  if (repair_.attempts(position) > 0) {
-    message.extension.flags |= wire::kFlagRetransmission;
-    counters_.retransmitted++;
-  }
   const uint32_t head_bytes = wire::encoded_head_bytes(message.header, message.extension);
   const bool elided = transfer.elided_elements > 0;
   if (contents.lane_count > 0 && !elided) {
     const uint64_t block = contents.gradient_block;
     const AgreedExponent exponent = StreamWindow::exponent(transfer, block);
     Underflow underflow;  // Of the first contribution only.
-    message.extension.flags |=
-        flags_of(codec_.write(transfer, block, exponent, &out[head_bytes],
-                              repair_.attempts(position) == 0 ? &underflow : nullptr));
+    const Fit fit = codec_.write(transfer, block, exponent, &out[head_bytes],
+                                 repair_.attempts(position) == 0 ? &underflow : nullptr);
+    const bool withholds = fit == Fit::kOverflows && wire::has_exponent(transfer.format) &&
+                           may_withhold(position, now);
+    stream_.set_withheld(position, withholds);
+    if (withholds) [[unlikely]]
+      return write_probe(position, out, now);
+    message.extension.flags |= flags_of(fit);
     transfer.outcome.underflow += underflow;
     counters_.underflowed += underflow.underflowed;
+  }
+  record(repair_.attempts(position) > 0 ? recorder::Kind::kResent : recorder::Kind::kSent,
+         position);
+  if (repair_.attempts(position) > 0) {
+    message.extension.flags |= wire::kFlagRetransmission;
+    counters_.retransmitted++;
   }
   encode_message(message, out.data());
   const uint32_t lane_bytes = contents.lane_count * wire::gradient_bytes(transfer.format);
@@ -138,7 +152,7 @@ Outgoing WorkerProtocol::write_probe(uint64_t position, std::span<std::byte> out
   message.header.gen_id = contents.gen_id;
   message.header.grad_cnt = static_cast<uint16_t>(contents.lane_count);
   message.extension.flags |= wire::kFlagRetransmission;
-  // A rank that does not contribute has nothing to repair in the rest of the run.
+  // A rank that receives only has nothing to repair in the rest of the run.
   const bool about_run = !contents.transfer->receive_only;
   if (about_run) message.extension.flags |= wire::kFlagRun;
   message.extension.tensor_elements = repair_.on_probe_sent(position, about_run, now);

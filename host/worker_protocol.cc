@@ -179,6 +179,15 @@ void WorkerProtocol::end_if(std::optional<EndReason> reason) {
   if (reason) end(*std::move(reason));
 }
 
+/// Ends the session if the aggregator above this one has been silent for the limit, and a tensor waits
+/// for it.
+void WorkerProtocol::end_if_upper_is_lost(const wire::ControlBody& notice) {
+  const auto limit = silent_limit();
+  const Duration silent_for = microseconds(notice.timeout_us);
+  if (!limit || silent_for < *limit || stream_.base() == stream_.next()) return;
+  end(upper_aggregator_silent(config_, notice.group, silent_for));
+}
+
 // --- Received packets ---
 
 std::optional<Duration> WorkerProtocol::on_packet(std::span<const std::byte> payload, Instant now) {
@@ -406,8 +415,9 @@ void WorkerProtocol::on_have(const Message& message, Instant now) {
   if (!position || (stream_.is_done(*position) && !TRIB_MUTANT(kHaveAfterResult))) return;
   const wire::ControlBody& body = message.body;
   end_.note_have(*position, stream_.base(), body.mask, body.upstream);
-  const bool lost =
-      !contains(body.mask, *config_.source) && !stream_.contents(*position).transfer->receive_only;
+  const bool withheld = stream_.is_withheld(*position) && may_withhold(*position, now);
+  const bool contributes = !stream_.contents(*position).transfer->receive_only && !withheld;
+  const bool lost = contributes && !contains(body.mask, *config_.source);
   if ((message.extension.flags & wire::kFlagRun) == 0) {
     repair_.on_have(*position, lost, now);
     return;
@@ -420,7 +430,8 @@ void WorkerProtocol::on_have(const Message& message, Instant now) {
 void WorkerProtocol::on_notice(const Message& notice, Instant now) {
   record_change(recorder::Kind::kNoticed, static_cast<uint8_t>(notice.body.reason));
   if (notice.body.reason == Reason::kUpstreamSilent) {
-    return end_.note_upper_silent(notice.body, now);
+    end_.note_upper_silent(notice.body, now);
+    return end_if_upper_is_lost(notice.body);
   }
   auto position = stream_.position_of(notice.header.block_id);
   if (position && stream_.is_done(*position)) position.reset();

@@ -73,6 +73,7 @@ class WorkerProtocol final : public TensorProtocol {
   [[nodiscard]] uint32_t lost_aggregator() const override { return end_.lost_aggregator(); }
   void hold(bool held) override { held_ = held; }
   void limit_window(uint32_t packets) override { stream_.limit(packets); }
+  void gather_packets(uint32_t packets) override { stream_.gather(packets); }
   [[nodiscard]] bool has_new_packets() const override {
     return join_.joined() && !end_.ended() && stream_.can_send();
   }
@@ -106,6 +107,9 @@ class WorkerProtocol final : public TensorProtocol {
   static constexpr Duration kKeepAliveEvery = milliseconds(1000);
   /// A worker reports its counts this often, if the aggregator takes them.
   static constexpr Duration kReportEvery = milliseconds(1000);
+  /// A contribution that does not fit is withheld for this many straggler timeouts. A block ages out
+  /// within two timeouts of its aggregator, and upper aggregators have longer ones. Assumed.
+  static constexpr int64_t kWithheldTimeouts = 32;
 
   // worker_protocol.cc: received packets, and the session.
   [[nodiscard]] bool is_for_this_session(const wire::Message& message) const;
@@ -128,6 +132,7 @@ class WorkerProtocol final : public TensorProtocol {
   /// Returns when this worker gives up, because the aggregator answers no question.
   [[nodiscard]] Instant silent_until() const;
   void check_aggregator(Instant now);
+  void end_if_upper_is_lost(const wire::ControlBody& notice);
   void end(EndReason reason);
   void end_if(std::optional<EndReason> reason);
 
@@ -154,6 +159,8 @@ class WorkerProtocol final : public TensorProtocol {
   Outgoing next_of_session(std::span<std::byte> out, Instant now);
   Outgoing write_contribution(uint64_t position, std::span<std::byte> out, Instant now);
   Outgoing write_probe(uint64_t position, std::span<std::byte> out, Instant now);
+  /// True while a contribution that does not fit may be withheld. Without mitigation never.
+  [[nodiscard]] bool may_withhold(uint64_t position, Instant now) const;
   Outgoing write_join(std::span<std::byte> out, Instant now);
   Outgoing write_leave(std::span<std::byte> out, Instant now);
   Outgoing write_control(const wire::Message& message, std::span<std::byte> out);

@@ -3,18 +3,20 @@
 /// Runs a program on live traffic: inline between two sides (interfaces, DPDK devices, tunnels), or
 /// back out of a single one, with one instance of the program on each core.
 ///
-/// Threads: One thread owns the object; it contains the cores.
+/// Threads: One thread owns the object; it contains the cores. Any thread may call stats() and
+///          core_states().
 /// Errors:  start() returns one line. Counters record lost packets.
 /// Tests:   tests/system/inline_test.cc
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "base/clock.h"
+#include "base/cpus.h"
 #include "engine/live/live_engine.h"
 #include "io/inline/inline_port.h"
 #include "programs/capture_program.h"
@@ -34,6 +36,16 @@ struct ServeRequest {
   std::string ipfix = {};
 };
 
+/// The state of one core between two bursts.
+struct LiveCoreState {
+  engine::CoreCounters counters;
+  Duration cpu;  ///< CPU time of its thread since its start.
+  engine::PortCounters port;
+  std::optional<uint64_t> rx_dropped;  ///< See engine::PortQueue::rx_dropped().
+  engine::MachineCounters machine;
+  std::vector<OutcomeCount> outcomes;  ///< Of the program.
+};
+
 /// A program that runs. Ends with stop() or the destructor.
 class LiveService {
  public:
@@ -42,6 +54,8 @@ class LiveService {
   virtual void stop() = 0;
   /// Returns the counters of the cores, their ports and the program.
   [[nodiscard]] virtual nlohmann::json stats() = 0;
+  /// Returns the state of each core.
+  [[nodiscard]] virtual std::vector<LiveCoreState> core_states() = 0;
   /// Returns the events since the previous call, oldest first for each core.
   [[nodiscard]] virtual std::vector<ProgramEvent> take_events() = 0;
   /// Returns why the files of records are not complete.
@@ -99,12 +113,14 @@ class LiveServiceOf final : public LiveService {
   }
 
   void stop() override {
+    const std::lock_guard lock(mutex_);
     if (relay_) relay_->begin_end();
     for (auto& core : cores_) core->engine->stop();
     if (relay_) relay_->finish();
   }
 
   nlohmann::json stats() override {
+    const std::lock_guard lock(mutex_);
     nlohmann::json json;
     json["cores"] = nlohmann::json::array();
     json["ports"] = nlohmann::json::array();
@@ -115,9 +131,8 @@ class LiveServiceOf final : public LiveService {
       core->engine->inspect([&](auto& running) {
         json["cores"].push_back(server::core_stats(running.counters()));
         json["ports"].push_back(server::port_stats(running.queue()));
-        const engine::MachineCounters& machine = running.machine_counters();
-        forwarded += machine.forwarded;
-        dropped += machine.dropped;
+        forwarded += running.machine_counters().forwarded;
+        dropped += running.machine_counters().dropped;
         add_outcomes(json["outcomes"], outcomes_of(*core->instance, core->port->forwarded()));
         json["details"].push_back(nlohmann::json(core->instance->details()));
       });
@@ -128,7 +143,24 @@ class LiveServiceOf final : public LiveService {
     return json;
   }
 
+  [[nodiscard]] std::vector<LiveCoreState> core_states() override {
+    const std::lock_guard lock(mutex_);
+    std::vector<LiveCoreState> states;
+    for (auto& core : cores_) {
+      core->engine->inspect([&](auto& running) {
+        states.push_back({.counters = running.counters(),
+                          .cpu = thread_cpu_time(),
+                          .port = running.queue().counters(),
+                          .rx_dropped = running.queue().rx_dropped(),
+                          .machine = running.machine_counters(),
+                          .outcomes = outcomes_of(*core->instance, core->port->forwarded())});
+      });
+    }
+    return states;
+  }
+
   [[nodiscard]] std::vector<ProgramEvent> take_events() override {
+    const std::lock_guard lock(mutex_);
     std::vector<ProgramEvent> events;
     if constexpr (requires(Instance & instance) { instance.take_events(); }) {
       for (auto& core : cores_) {
@@ -180,6 +212,7 @@ class LiveServiceOf final : public LiveService {
   std::unique_ptr<MessageRelay> relay_;  ///< Of all cores; outlives their ports.
   std::vector<std::unique_ptr<Core>> cores_;
   std::vector<std::string> warnings_;
+  std::mutex mutex_;  ///< Serialises the threads that inspect or stop the engines.
 };
 
 }  // namespace tributary::programs

@@ -9,7 +9,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -73,19 +74,39 @@ Result<std::string> RecordingFiles::store(Cause cause, std::string_view content)
   return path;
 }
 
-void RecordingFiles::remove_oldest() const {
-  // By the time of writing: an abnormal end's file is named after the start of its process.
-  std::vector<std::pair<std::filesystem::file_time_type, std::filesystem::path>> files;
+std::vector<RecordingFile> RecordingFiles::list() const {
+  std::vector<RecordingFile> files;
   std::error_code error;
   for (std::filesystem::directory_iterator it(folder_, error), end; !error && it != end;
        it.increment(error)) {
-    if (!is_recording_of(it->path().filename().string(), name_)) continue;
+    std::string name = it->path().filename().string();
+    if (!is_recording_of(name, name_)) continue;
     std::error_code unknown;
-    files.emplace_back(std::filesystem::last_write_time(it->path(), unknown), it->path());
+    const uintmax_t size_bytes = it->file_size(unknown);
+    files.push_back({.name = std::move(name),
+                     .written = it->last_write_time(unknown),
+                     .size_bytes = unknown ? 0 : size_bytes});
   }
-  std::ranges::sort(files);
+  // By the time of writing: an abnormal end's file is named after the start of its process.
+  std::ranges::sort(files, {}, [](const RecordingFile& file) {
+    return std::pair(file.written, std::string_view(file.name));
+  });
+  return files;
+}
+
+std::optional<std::string> RecordingFiles::read(std::string_view name) const {
+  const std::vector<RecordingFile> files = list();
+  if (std::ranges::find(files, name, &RecordingFile::name) == files.end()) return {};
+  std::ifstream file(std::filesystem::path(folder_) / name, std::ios::binary);
+  std::string content(std::istreambuf_iterator<char>(file), {});
+  return file ? std::optional(std::move(content)) : std::nullopt;
+}
+
+void RecordingFiles::remove_oldest() const {
+  const std::vector<RecordingFile> files = list();
+  std::error_code error;
   for (size_t i = 0; i + kFilesMax < files.size(); i++) {
-    std::filesystem::remove(files[i].second, error);
+    std::filesystem::remove(std::filesystem::path(folder_) / files[i].name, error);
   }
 }
 

@@ -9,8 +9,12 @@
 /// Tests:   tests/recorder/recording_files_test.cc
 #pragma once
 
+#include <cstdint>
+#include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "recorder/format.h"
@@ -20,6 +24,12 @@ namespace tributary::recorder {
 /// Assumed: enough to see a pattern. At the default size a file has a megabyte for each core.
 inline constexpr uint32_t kFilesMax = 16;
 
+struct RecordingFile {
+  std::string name;
+  std::filesystem::file_time_type written;
+  uint64_t size_bytes = 0;
+};
+
 class RecordingFiles {
  public:
   /// @param folder Exists and is writable; else an error.
@@ -28,6 +38,10 @@ class RecordingFiles {
 
   /// Returns a path for a file of this moment.
   [[nodiscard]] std::string path_for(Cause cause) const;
+  /// Returns the files of this server, oldest first.
+  [[nodiscard]] std::vector<RecordingFile> list() const;
+  /// Returns the content of one of list(); nothing if there is none with this name.
+  [[nodiscard]] std::optional<std::string> read(std::string_view name) const;
   /// Writes a recording and removes the oldest ones. @return its path.
   [[nodiscard]] Result<std::string> store(Cause cause, std::string_view content) const;
 

@@ -49,24 +49,6 @@ void add_job_stats(nlohmann::json& job_stats, const trio_ml::Job& job) {
   add("buffers_free", job.window.buffers_free());
 }
 
-nlohmann::json directory_stats(const Directory& directory) {
-  nlohmann::json jobs = nlohmann::json::array();
-  for (const Directory::JobState& job : directory.state()) {
-    nlohmann::json aggregators = nlohmann::json::array();
-    for (const Directory::AggregatorState& each : job.aggregators) {
-      aggregators.push_back({{"address", each.name},
-                             {"answers", each.answers},
-                             {"weight", each.weight},
-                             {"fault", each.fault}});
-    }
-    jobs.push_back({{"id", job.job_id},
-                    {"plans", job.changes},
-                    {"predicted_s", job.predicted_s},
-                    {"aggregators", aggregators}});
-  }
-  return jobs;
-}
-
 }  // namespace
 
 Appliance::Appliance(const ApplianceConfig& config, memory::SharedMemory memory, OpenedPort port)
@@ -249,24 +231,26 @@ nlohmann::json Appliance::stats() {
       add_job_stats(stats["jobs"][i], *shard.jobs()[i]);
     }
   });
-  if (directory_ != nullptr) stats["directory"] = directory_stats(*directory_);
+  if (directory_ != nullptr) stats["directory"] = directory_json(directory_->state());
   return stats;
 }
 
 void Appliance::read_cores(Snapshot& snapshot, std::vector<JobViews>& jobs) {
   uint32_t core_index = 0;
+  trio_ml::Counters counters{};
   engine_->inspect([&](Engine::Core& core) {
     snapshot.cores[core_index] = {core.counters(), thread_cpu_time()};
     trio_ml::Shard& shard = *shards_[core_index];
-    for (uint32_t i = 0; i < snapshot.counters.size(); i++) {
-      snapshot.counters[i].packets += shard.counters()[i].packets;
-      snapshot.counters[i].bytes += shard.counters()[i].bytes;
+    for (uint32_t i = 0; i < counters.size(); i++) {
+      counters[i].packets += shard.counters()[i].packets;
+      counters[i].bytes += shard.counters()[i].bytes;
     }
     for (uint32_t i = 0; i < jobs.size(); i++) {
       jobs[i][core_index].read(*shard.jobs()[i], core_index, snapshot.at);
     }
     core_index++;
   });
+  snapshot.add_all(counters, trio_ml::Outcome::kNotIp);
 }
 
 void Appliance::read_blocks(uint32_t job_index, JobViews& views) {
@@ -285,8 +269,9 @@ Snapshot Appliance::snapshot() {
   Snapshot snapshot;
   snapshot.at = monotonic_now();
   snapshot.uptime = snapshot.at - started_at_;
-  snapshot.listen = local();
+  snapshot.listen = local().to_string();
   snapshot.cores.resize(config_.cores);
+  if (directory_ != nullptr) snapshot.directory = directory_->state();
   std::vector<JobViews> jobs;
   for (const Served& each : served_) {
     // Construct each view: a copy would lose the capacity that a core needs to allocate nothing.

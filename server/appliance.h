@@ -33,7 +33,7 @@
 #include "recorder/flight_recorder.h"
 #include "server/directory.h"
 #include "server/job_control.h"
-#include "server/snapshot.h"
+#include "server/observed_server.h"
 
 namespace tributary::server {
 
@@ -54,7 +54,7 @@ struct ApplianceConfig {
   Directory::OnChange on_plan = [](const std::string&) {};
 };
 
-class Appliance : public JobControl {
+class Appliance : public JobControl, public ObservedServer {
  public:
   /// Opens the port, allocates the jobs' memory and starts the cores.
   static Result<std::unique_ptr<Appliance>> start(const ApplianceConfig& config);
@@ -79,16 +79,13 @@ class Appliance : public JobControl {
 
   /// Returns every counter by name, as `tributary serve --json` writes it.
   [[nodiscard]] nlohmann::json stats();
-  /// Returns the state of all cores and jobs. Each core copies its part between two bursts; see
-  /// job_snapshot.h.
-  [[nodiscard]] Snapshot snapshot();
-  /// Calls `take` for each event that the cores have noted since the last call, core by core. One
-  /// thread at a time. Takes no lock and does not wait for a core.
-  void take_events(const std::function<void(const trio_ml::Event&)>& take);
-  /// Returns the drained jobs that have gone since the last call.
-  [[nodiscard]] std::vector<uint8_t> take_drained();
-  /// Returns the events that the cores could not note, because nobody took the earlier ones.
-  [[nodiscard]] uint64_t events_lost() const;
+
+  // ObservedServer. job_snapshot.h bounds the time that a snapshot takes the cores.
+  [[nodiscard]] Snapshot snapshot() override;
+  void take_events(const std::function<void(const trio_ml::Event&)>& take) override;
+  [[nodiscard]] std::vector<uint8_t> take_drained() override;
+  [[nodiscard]] uint64_t events_lost() const override;
+
   /// Returns the flight recorder; null: there is none.
   [[nodiscard]] recorder::FlightRecorder* flight_recorder() { return recorder_.get(); }
   /// Lets the cores record, or not. Without a recorder it has no effect.

@@ -88,11 +88,11 @@ class Directory::Watch {
     return publish();
   }
 
-  [[nodiscard]] JobState state() const {
-    JobState state{.job_id = job_.config.id,
-                   .changes = changes_,
-                   .predicted_s = predicted_s_,
-                   .aggregators = {}};
+  [[nodiscard]] DirectoryJob state() const {
+    DirectoryJob state{.job_id = job_.config.id,
+                       .changes = changes_,
+                       .predicted_s = predicted_s_,
+                       .aggregators = {}};
     for (const Peer& peer : peers_) {
       state.aggregators.push_back({.name = peer.name,
                                    .answers = peer.answers,
@@ -273,9 +273,9 @@ void Directory::receive(Instant now) {
   }
 }
 
-std::vector<Directory::JobState> Directory::state() const {
+std::vector<DirectoryJob> Directory::state() const {
   const std::lock_guard lock(mutex_);
-  std::vector<JobState> states;
+  std::vector<DirectoryJob> states;
   for (const auto& watch : watches_) states.push_back(watch->state());
   return states;
 }

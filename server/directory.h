@@ -26,6 +26,7 @@
 #include "base/result.h"
 #include "io/udp/udp_port.h"
 #include "plan/machine.h"
+#include "server/directory_state.h"
 
 namespace tributary::server {
 
@@ -47,18 +48,6 @@ class Directory {
     trio_ml::JobConfig config;
     trio_ml::Session* session = nullptr;  ///< Outlives the directory.
   };
-  struct AggregatorState {
-    std::string name;
-    bool answers = false;
-    uint32_t weight = 0;
-    std::string fault;  ///< Empty if it answers.
-  };
-  struct JobState {
-    uint32_t job_id = 0;
-    uint64_t changes = 0;  ///< Plans so far.
-    double predicted_s = 0;
-    std::vector<AggregatorState> aggregators;  ///< Shape [machines that may run an aggregator].
-  };
   /// Called by the directory's thread with one line for people when a plan changes.
   using OnChange = std::function<void(const std::string& line)>;
 
@@ -70,7 +59,7 @@ class Directory {
   Directory& operator=(const Directory&) = delete;
 
   void stop();
-  [[nodiscard]] std::vector<JobState> state() const;
+  [[nodiscard]] std::vector<DirectoryJob> state() const;
 
  private:
   class Watch;

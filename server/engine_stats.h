@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Counters of an appliance's cores and ports as JSON, for every protocol.
+/// Counters of a server's cores and ports as JSON, for every protocol.
 ///
 /// Tests:   tests/server/appliance_test.cc
 #pragma once

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 namespace tributary::server {
@@ -23,6 +24,11 @@ class RecordControl {
   [[nodiscard]] virtual std::string recording() = 0;
   /// Lets the cores record, or not.
   virtual void set_on(bool on) = 0;
+  /// Returns the files that the server has written, newest first: an array of objects with `name`,
+  /// `written`, a time in UTC, and `size_bytes`.
+  [[nodiscard]] virtual nlohmann::json files() { return nlohmann::json::array(); }
+  /// Returns the content of one of files(); nothing if there is none with this name.
+  [[nodiscard]] virtual std::optional<std::string> file(const std::string& /*name*/) { return {}; }
   /// Returns `on`; `events_per_core`, the capacity; the sums `recorded`, `overwritten` and `left_out`;
   /// `last_file` and `last_error`.
   [[nodiscard]] virtual nlohmann::json state() = 0;

@@ -1,21 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// The state of a whole aggregator at one moment, as Appliance::snapshot() returns it.
+/// The state of a whole server at one moment, whatever it serves: Trio-ML, SwitchML or a packet
+/// program. The log, the control API and its pages know a server by its snapshots.
 ///
 /// Tests:   tests/server/appliance_test.cc
 #pragma once
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "apps/trio_ml/counters.h"
-#include "base/endpoint.h"
 #include "base/time.h"
 #include "engine/live/live_core.h"
 #include "engine/port.h"
+#include "server/directory_state.h"
 #include "server/job_snapshot.h"
+#include "server/session_snapshot.h"
 
 namespace tributary::server {
 
@@ -30,16 +35,28 @@ struct Drop {
   std::optional<uint64_t> packets;  ///< Not set: unknown.
 };
 
+/// Packets and bytes of one outcome, summed over all cores.
+struct OutcomeTotal {
+  std::string name;
+  bool refused = false;  ///< The packets changed nothing.
+  uint64_t packets = 0;
+  uint64_t bytes = 0;
+};
+
 struct Snapshot {
   Instant at;
   Duration uptime;
-  Endpoint listen{};
-  trio_ml::Counters counters{};  ///< Sums over all cores.
+  std::string service = "trio-ml";  ///< The workers' protocol, or the name of a packet program.
+  std::string listen;               ///< The address, or the ports of a packet program.
+  std::vector<OutcomeTotal> outcomes;
   std::vector<CoreSnapshot> cores;
   std::vector<engine::PortCounters> ports;  ///< Shape [cores].
   /// Shape [cores]: see engine::PortQueue::rx_dropped().
   std::vector<std::optional<uint64_t>> rx_dropped;
-  std::vector<JobSnapshot> jobs;  ///< In the order in which they were added.
+  std::vector<JobSnapshot> jobs;          ///< In the order in which they were added. Of Trio-ML.
+  std::vector<SessionSnapshot> sessions;  ///< By place. Of SwitchML.
+  /// The jobs that this server plans as their directory; empty: it is none.
+  std::vector<DirectoryJob> directory;
 
   [[nodiscard]] std::optional<uint64_t> rx_dropped_at(uint32_t core) const {
     return core < rx_dropped.size() ? rx_dropped[core] : std::nullopt;
@@ -57,8 +74,36 @@ struct Snapshot {
              {"handover_full", handover_full},
              {"rx_dropped", rx_dropped_at(core)}}};
   }
+  /// Returns the packets of an outcome; 0 if the server has no such outcome.
+  [[nodiscard]] uint64_t packets(std::string_view outcome) const {
+    const auto found = std::ranges::find(outcomes, outcome, &OutcomeTotal::name);
+    return found == outcomes.end() ? 0 : found->packets;
+  }
   [[nodiscard]] uint64_t packets(trio_ml::Outcome outcome) const {
-    return counters[static_cast<uint32_t>(outcome)].packets;
+    return packets(to_string(outcome));
+  }
+  /// Adds packets and bytes to an outcome.
+  void add(std::string_view outcome, bool refused, const memory::PacketByteCounter& counter) {
+    auto found = std::ranges::find(outcomes, outcome, &OutcomeTotal::name);
+    if (found == outcomes.end()) {
+      found = outcomes.insert(found, {.name = std::string(outcome), .refused = refused});
+    }
+    found->packets += counter.packets;
+    found->bytes += counter.bytes;
+  }
+  void add(trio_ml::Outcome outcome, const memory::PacketByteCounter& counter) {
+    add(to_string(outcome), is_refusal(outcome), counter);
+  }
+  /// Adds the counters of a core, shape [outcomes].
+  /// @tparam Outcome       The program's outcome enum; to_string() names its values.
+  /// @param  first_refusal The first outcome of a packet that changes nothing. All behind it are
+  ///                       refusals, too.
+  template <class Outcome, class Counters>
+  void add_all(const Counters& counters, Outcome first_refusal) {
+    for (uint32_t i = 0; i < counters.size(); i++) {
+      const auto outcome = static_cast<Outcome>(i);
+      add(to_string(outcome), outcome >= first_refusal, counters[i]);
+    }
   }
 };
 

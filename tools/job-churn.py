@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Measures what adding and removing jobs costs the other jobs of a running server.
+"""Measures what adding and removing jobs costs the other jobs of a running server, and how soon it answers.
 
     tools/job-churn.py SOCKET [JOBS_PER_S]
 
@@ -18,6 +18,7 @@ import time
 JOB = {"id": 200, "sources": 2}
 WINDOW_S = 3.0
 ROUNDS = 8
+QUESTIONS = 500
 
 
 class Connection(http.client.HTTPConnection):
@@ -56,6 +57,18 @@ def blocks_per_s(path: str, jobs_per_s: float) -> float:
     return blocks / (time.monotonic() - begin)
 
 
+def print_answer_times(path: str) -> None:
+    """Prints how long the server takes to answer at its present load."""
+    times_ms = []
+    for _ in range(QUESTIONS):
+        begin = time.monotonic()
+        ask(path, "GET", "/v1/status")
+        times_ms.append((time.monotonic() - begin) * 1000)
+    times_ms.sort()
+    print(f"GET /v1/status, {QUESTIONS} times: median {times_ms[QUESTIONS // 2]:.2f} ms, 99 % within "
+          f"{times_ms[QUESTIONS * 99 // 100]:.2f} ms, longest {times_ms[-1]:.2f} ms")
+
+
 def main() -> None:
     if len(sys.argv) not in (2, 3):
         sys.exit(__doc__)
@@ -70,6 +83,7 @@ def main() -> None:
         print(f"{before:.0f} blocks/s before, {during:.0f} during, {after:.0f} after", flush=True)
     print(f"share of the undisturbed rate: median {statistics.median(shares):.2f}, "
           f"from {min(shares):.2f} to {max(shares):.2f}")
+    print_answer_times(path)
 
 
 if __name__ == "__main__":

@@ -46,11 +46,18 @@ double to_optimum(const RaceRow& row) {
   return optimum_s > 0 ? row.median_s / optimum_s : 0;
 }
 
+/// Returns the share of the cores' time that all processes took; near 1, the cores limit the system.
+double cores_busy(const RaceRow& row, const Machine& machine) {
+  const double tensors_gb = static_cast<double>(row.race.bytes) / 1e9 * row.race.workers;
+  const double available_s = row.median_s * machine.cores;
+  return available_s > 0 ? row.total_cpu_s_per_gb * tensors_gb / available_s : 0;
+}
+
 std::string rows_text(const RaceResult& result) {
   TextTable table({0, 1});
   table.add({"net", "system", "workers", "servers", "MB", "bits", "loss %", "ms", "over optimum",
-             "spread %", "GB/s", "CPU s/GB worker", "colocated", "total", "link MB", "wrong",
-             "ranks differ"});
+             "spread %", "GB/s", "CPU s/GB worker", "colocated", "total", "cores busy %", "link MB",
+             "wrong", "ranks differ"});
   for (const RaceRow& row : result.rows) {
     const double megabytes = static_cast<double>(row.race.bytes) / kMegabyte;
     table.add({net_name(row.race), row.system, std::to_string(row.race.workers),
@@ -62,6 +69,7 @@ std::string rows_text(const RaceResult& result) {
                fmt::format("{:.2f}", row.worker_cpu_s_per_gb),
                ratio_text(row.colocated_cpu_s_per_gb),
                fmt::format("{:.2f}", row.total_cpu_s_per_gb),
+               fmt::format("{:.0f}", cores_busy(row, result.machine) * 100),
                fmt::format("{:.2f}", row.link_bytes / kMegabyte), std::to_string(row.wrong),
                std::to_string(row.laps_differ)});
   }
@@ -179,6 +187,7 @@ nlohmann::ordered_json as_json(const RaceResult& result) {
                             {"worker_cpu_s_per_GB", row.worker_cpu_s_per_gb},
                             {"colocated_cpu_s_per_GB", value_json(row.colocated_cpu_s_per_gb)},
                             {"total_cpu_s_per_GB", row.total_cpu_s_per_gb},
+                            {"cores_busy", cores_busy(row, result.machine)},
                             {"link_bytes", link_bytes},
                             {"wrong", row.wrong},
                             {"laps_ranks_differ", row.laps_differ}});

@@ -2,10 +2,11 @@
 /// @file
 /// A race's result for people (table, comparison, limits), for programs (JSON) and as plots (SVG).
 ///
-/// Shapes:  JSON rows have exactly `system`, `net`, `workers`, `servers`, `bytes`, `loss`,
+/// Shapes:  JSON rows have exactly `system`, `net`, `workers`, `servers`, `bytes`, `wire`, `loss`,
 ///          `median_s`, `optimum_s`, `ratio_to_optimum`, `spread`, `worker_cpu_s_per_GB`,
-///          `colocated_cpu_s_per_GB`, `total_cpu_s_per_GB`, `link_bytes`, `wrong`. The net of a
-///          case with a late worker ends in "+straggler". Null: the network has no such value.
+///          `colocated_cpu_s_per_GB`, `total_cpu_s_per_GB`, `cores_busy`, `link_bytes`, `wrong`,
+///          `laps_ranks_differ`. The net of a case with a late worker ends in "+straggler". Null:
+///          the network has no such value.
 /// Threads: None; pure functions.
 /// Errors:  None.
 /// Tests:   tests/bench/race/report_test.cc

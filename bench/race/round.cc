@@ -38,6 +38,7 @@ constexpr uint16_t kServerPort = 12000;
 struct Worker {
   std::unique_ptr<LineSocket> control;
   bool ready = false;
+  bool measured = false;
   std::optional<LapReport> report;
 };
 
@@ -60,6 +61,7 @@ class Round {
   Result<void> start_workers();
   Result<void> start(const Command& command, std::vector<ChildProcess>& into);
   Result<Lap> run_lap();
+  Result<void> tell_workers(const char* word);
   void end();
 
   /// Runs turns until `done` holds, at most for `patience`.
@@ -186,6 +188,8 @@ Result<void> Round::take_words(Worker& worker, std::span<const std::string> line
   for (const std::string& line : lines) {
     if (line == "ready") {
       worker.ready = true;
+    } else if (line == "measured") {
+      worker.measured = true;
     } else if (line.starts_with("failed ")) {
       return failure(fmt::format("a worker {}", line));
     } else {
@@ -273,6 +277,13 @@ ServerCpu Round::server_cpu() const {
   return cpu;
 }
 
+Result<void> Round::tell_workers(const char* word) {
+  for (Worker& worker : workers_) {
+    if (auto said = worker.control->send_line(word); !said) return said;
+  }
+  return {};
+}
+
 Result<Lap> Round::run_lap() {
   const auto all = [this](auto holds) {
     return [this, holds] { return std::all_of(workers_.begin(), workers_.end(), holds); };
@@ -282,14 +293,20 @@ Result<Lap> Round::run_lap() {
   if (!ready) return tl::unexpected(ready.error());
   const ServerCpu before = server_cpu();
   for (Worker& worker : workers_) {
-    worker.ready = false;
+    worker.ready = worker.measured = false;
     worker.report.reset();
-    if (auto said = worker.control->send_line("go"); !said) return tl::unexpected(said.error());
   }
-  const auto ran = wait_until("a lap", kLapWithin,
-                              all([](const Worker& worker) { return worker.report.has_value(); }));
+  if (auto told = tell_workers("go"); !told) return tl::unexpected(told.error());
+  const auto ran =
+      wait_until("a lap", kLapWithin, all([](const Worker& worker) { return worker.measured; }));
   if (!ran) return tl::unexpected(ran.error());
   const ServerCpu after = server_cpu();
+  // Checking takes the cores from workers that are still in their lap, so all of them end it first.
+  if (auto told = tell_workers("check"); !told) return tl::unexpected(told.error());
+  const auto checked =
+      wait_until("the check of a lap", kLapWithin,
+                 all([](const Worker& worker) { return worker.report.has_value(); }));
+  if (!checked) return tl::unexpected(checked.error());
   const ServerCpu cpu{.colocated_s = after.colocated_s - before.colocated_s,
                       .other_s = after.other_s - before.other_s};
   std::vector<LapReport> reports;

@@ -123,6 +123,7 @@ Aggregators plan_here(const LaunchConfig& config, const LaunchSurroundings& arou
     const std::string address = fmt::format("127.0.0.1:{}", port);
     plan.list += (plan.list.empty() ? "" : ",") + address;
     plan.started.push_back(plan_aggregator(config, around, ranks, address, {ranks.world}));
+    plan.started.back().share = address;
   }
   return plan;
 }
@@ -146,6 +147,7 @@ Result<void> add_lower(const LaunchConfig& config, const LaunchSurroundings& aro
     const std::string address = fmt::format("{}:{}", upper->is_ipv4() ? "0.0.0.0" : "[::]", port++);
     plan.started.push_back(plan_aggregator(config, around, ranks, address,
                                            {.sources = config.processes, .tree = tree}));
+    plan.started.back().share = report.machines.endpoints[i];
   }
   if (port > UINT16_MAX) {
     return failure(fmt::format("--local-port {} leaves too few ports; allowed: up to {}",
@@ -175,6 +177,7 @@ Result<Aggregators> plan_colocated(const LaunchConfig& config, const LaunchSurro
     }
     plan.started.push_back(
         plan_aggregator(config, around, ranks, every + own.substr(own.rfind(':')), shape));
+    plan.started.back().share = own;
   }
   if (!reduce_locally) return plan;
   if (const auto added = add_lower(config, around, ranks, *report, plan); !added) {

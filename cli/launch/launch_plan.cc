@@ -213,6 +213,7 @@ Result<LaunchPlan> plan_launch(const LaunchConfig& config, const LaunchSurroundi
 
   LaunchPlan plan{.check = {},
                   .aggregators = std::move(aggregators->started),
+                  .shares = static_cast<size_t>(1 + std::ranges::count(aggregators->list, ',')),
                   .aggregators_linger = spans_machines(config, *ranks) ? kLinger : kLinger * 0,
                   .ranks = {},
                   .rank_cpus = *std::move(rank_cpus)};

@@ -94,12 +94,16 @@ struct ProgramPlan {
   std::string program;                   ///< Path.
   std::vector<std::string> arguments;    ///< Without the program.
   std::vector<std::string> environment;  ///< NAME=VALUE.
+  /// Of an aggregator: HOST:PORT of the aggregator whose share of the tensors it adds. A lower one
+  /// has that of the one above it.
+  std::string share = {};
 };
 
 struct LaunchPlan {
   /// Checks the requirements of a Python script; prints one line if one is missing.
   std::optional<ProgramPlan> check;
   std::vector<ProgramPlan> aggregators;
+  size_t shares = 1;  ///< Shares of a tensor, on all machines. Each has an aggregator.
   std::chrono::seconds aggregators_linger{};  ///< They may go on for this long at the end.
   std::vector<ProgramPlan> ranks;             ///< Shape [processes].
   std::vector<int> rank_cpus;                 ///< CPUs of the ranks; empty: any.

@@ -68,6 +68,7 @@ class SignalFile {
 struct Member {
   ChildProcess process;
   std::string prefix;  ///< Printed before its lines.
+  std::string share;   ///< See ProgramPlan.
   bool is_aggregator = false;
   bool ready = false;  ///< An aggregator that serves.
   bool stdout_open = true;
@@ -97,6 +98,7 @@ class Launch {
   void pass_signals();
   void look_at_ends();
   void look_at_failure(const Member& rank);
+  void look_at_loss(const Member& aggregator);
   void blame_victim_in_time();
   void fail(const std::string& text, int exit_code);
   void end_all(int signal, Clock::duration within);
@@ -111,6 +113,8 @@ class Launch {
   const SignalFile signals_;
   std::vector<Member> aggregators_;
   bool aggregators_asked_to_end_ = false;
+  std::vector<std::string> shares_lost_;  ///< Their aggregators have ended while the ranks run.
+  std::string loss_;                      ///< The end of the last of these aggregators.
   std::vector<Member> ranks_;
   std::optional<int> exit_code_;  ///< Of the first failure.
   /// The first failure that another rank has caused, until that rank has ended, and the exit code.
@@ -128,7 +132,7 @@ Result<Member> Launch::start(const ProgramPlan& plan, std::string prefix) {
                                     .inherited_files = {},
                                     .environment = plan.environment});
   if (!child) return tl::unexpected(child.error());
-  return Member{.process = std::move(*child), .prefix = std::move(prefix)};
+  return Member{.process = std::move(*child), .prefix = std::move(prefix), .share = plan.share};
 }
 
 /// Runs the check of the prerequisites, which prints one line if one is missing.
@@ -231,8 +235,6 @@ void Launch::pass_lines(Member& member) {
     }
   }
   for (const std::string& line : member.process.take_error_lines()) {
-    // Skip its greeting; pass on warnings and errors.
-    if (member.is_aggregator && line.find(" jobs at ") != std::string::npos) continue;
     print_to(err_, "{}{}\n", member.prefix, line);
   }
   std::fflush(out_);
@@ -292,8 +294,25 @@ void Launch::look_at_ends() {
     pass_lines(one);
     one.settled = true;
     if (aggregators_asked_to_end_ && one.process.ended_well()) continue;
-    fail(fmt::format("{} ended with {}", one.process.name(), one.process.end_text()), 1);
+    look_at_loss(one);
   }
+}
+
+/// Handles the unwanted end of an aggregator. The ranks of several decide themselves: they may join
+/// again without it.
+void Launch::look_at_loss(const Member& aggregator) {
+  const std::string text =
+      fmt::format("{} ended with {}", aggregator.process.name(), aggregator.process.end_text());
+  const bool ranks_run = !ranks_.empty() && !checking_ && !all_settled(ranks_);
+  if (std::ranges::find(shares_lost_, aggregator.share) == shares_lost_.end()) {
+    shares_lost_.push_back(aggregator.share);
+  }
+  if (!ranks_run || ending_ || shares_lost_.size() >= plan_.shares) return fail(text, 1);
+  loss_ = text;
+  say(
+      fmt::format("{}; it had the share of {}; {} of {} shares are left to ranks that join again, "
+                  "as with tributary.torch.rejoin()",
+                  text, aggregator.share, plan_.shares - shares_lost_.size(), plan_.shares));
 }
 
 /// Names the rank at fault: one that failed because of another waits for that one's end.
@@ -307,6 +326,7 @@ void Launch::look_at_failure(const Member& rank) {
   const std::string text =
       fmt::format("{} ended with {}", rank.process.name(), rank.process.end_text());
   if (exit_code != kExitBecauseOfPeer || ending_ || keep_going_) return fail(text, exit_code);
+  if (!loss_.empty()) return fail(fmt::format("{}, because {}", text, loss_), exit_code);
   if (victim_) return;
   victim_ = {text + ", because of another rank or the aggregator", exit_code};
   blame_victim_at_ = Clock::now() + kBlameWithin;

@@ -4,8 +4,9 @@
 ///
 /// Model:   Runs the check, starts the aggregator, then the ranks when it is ready. When a rank
 ///          fails by itself, all others get SIGTERM, and SIGKILL after kEndWithin, unless keep_going
-///          is set. A rank that another one made fail waits for that one's end, to name it. SIGINT,
-///          SIGTERM and SIGHUP are forwarded; a second one kills. The kernel ends orphans.
+///          is set. A rank that another one made fail waits for that one's end, to name it. An
+///          aggregator's end also ends the ranks, unless another share of the tensors is left.
+///          SIGINT, SIGTERM and SIGHUP are forwarded; a second one kills.
 /// Threads: One. It sleeps in poll() on pipes and a signalfd. The signals stay blocked.
 /// Errors:  Printed with the failed program's name; the exit code is that of the first failure.
 /// Tests:   tests/cli/launch/launch_run_test.cc

@@ -29,6 +29,8 @@ struct InlineSideSpec {
 
   /// Returns the interface; empty for other sides.
   [[nodiscard]] std::string interface() const;
+  /// Returns the interface, or the text of another side.
+  [[nodiscard]] std::string place() const { return interface().empty() ? text : interface(); }
   [[nodiscard]] bool is_tunnel() const { return std::holds_alternative<VxlanConfig>(config); }
   /// Returns the DPDK device; null for other sides.
   [[nodiscard]] const DpdkDeviceSpec* dpdk() const { return std::get_if<DpdkDeviceSpec>(&config); }

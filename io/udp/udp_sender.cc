@@ -17,9 +17,6 @@ namespace {
 /// Packets of a train. Source: UDP_MAX_SEGMENTS of Linux before 6.8 (128 from 6.8 on).
 constexpr uint64_t kTrainPacketsMax = 64;
 
-/// Bytes of a train: below 65,507, with room for IPv6 and options.
-constexpr uint32_t kTrainBytesMax = 65'000;
-
 /// Largest number of attempts to send one train. Only errors about earlier packets cause a retry.
 constexpr uint32_t kAttemptsMax = 4;
 
@@ -175,7 +172,7 @@ bool UdpSender::fits(const Train& train, uint64_t packet_count, const engine::Tx
   // packet, so all packets of a train must have the same value of the steering field.
   return !train.closed && packet.size != 0 && packet.size <= train.segment_size &&
          train.segment_size <= destinations_[train.destination].segment_bytes_max &&
-         packet_count < kTrainPacketsMax && train.size + packet.size <= kTrainBytesMax &&
+         packet_count < kTrainPacketsMax && train.size + packet.size <= kUdpTrainBytesMax &&
          train.steering == steering;
 }
 

@@ -19,6 +19,7 @@ from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 from torch.nn.parallel import DistributedDataParallel
 
 from . import _guard, _meetings, errors
+from ._branch import Branches
 from ._group import active_group
 from ._hierarchical import VARIABLE, HierarchicalGroup
 from ._pace import Pace
@@ -81,6 +82,7 @@ class CatchUp:
         self._owes = False  # Batches without synchronisation were skipped: the step must be taken.
         self._took = False  # The latest step was taken.
         self._rehearsal = _Rehearsal.AHEAD
+        self._branches = Branches(self._refuse_collective) if self._group.mitigated() else None
         self._calls = 0  # Collectives of the group when the latest call or step ended.
         model.register_comm_hook(self, CatchUp._reduce)
         self._group.paces.append(self.pace)
@@ -106,6 +108,8 @@ class CatchUp:
         the next call outside takes the gradients of the whole step.
         """
         self._check_use()
+        if self._branches is not None:
+            self._branches.note(sys._getframe(1))
         if self._rehearsal is _Rehearsal.ENDED:
             self._compare_rehearsal()
         takes = self._owes or self.pace.takes(self._lag())
@@ -229,6 +233,17 @@ class CatchUp:
                     "without CatchUp"
                 )
             frame = frame.f_back
+
+    def _refuse_collective(self, place):
+        """Raises InvalidArgument for a collective in the branch, here and where another rank meets this one."""
+        if self._group.closed:
+            return
+        self._misuse = (
+            f"{place}, in the branch of take_gradients(). A rank that takes the gradients does not call it; move it out "
+            "of the branch"
+        )
+        self._group.meetings.refuse(self._misuse)
+        raise errors.InvalidArgument(self._misuse)
 
     def _check_use(self):
         """Raises InvalidArgument if the calls so far do not follow the documented loop."""

@@ -8,18 +8,19 @@ import os
 import sys
 import threading
 import traceback
-import warnings
 
 import torch
 import torch.distributed as dist
 
 from . import errors
+from ._announce import warn
 from ._backward import reduces_gradients
 from ._collectives import Collectives, check_variable
 from ._meetings import Meetings
 from ._staging import Submitter, copy_to_host
+from ._urgency import Urgency
 from ._work import KeptWorks, Submissions, TributaryWork, Waiters
-from .communicator import Communicator, aggregators_of, url_without
+from .communicator import Communicator, aggregators_of, keys_of, url_without
 
 BACKEND = "tributary"
 TYPE_NAMES = {
@@ -79,6 +80,7 @@ class TributaryGroup(Collectives, dist.ProcessGroup):
         self.meetings = Meetings(self)
         self._submissions = Submissions()
         self._submitter = Submitter()
+        self._urgency = self._new_urgency()
         self.error = None  # The exception that ended the communicator.
         self._world = world
         self._lock = threading.Lock()
@@ -177,7 +179,7 @@ class TributaryGroup(Collectives, dist.ProcessGroup):
         if tensor.device.type != "cpu":
             staged, wait_for_copy = copy_to_host(staged)
         backward_ended = self._submissions.next()
-        with self._lock:  # Numbers follow the order of submission.
+        with self._lock:  # Numbers and priorities follow the order of submission.
             self.meetings.count()
             start = functools.partial(
                 self.communicator.submit,
@@ -187,6 +189,7 @@ class TributaryGroup(Collectives, dist.ProcessGroup):
                 op_name,
                 staged,
                 receive_only,
+                self._urgency.next(backward_ended),
             )
             operation = self._submitter.submit(start, wait_for_copy)
             work = TributaryWork(
@@ -198,6 +201,11 @@ class TributaryGroup(Collectives, dist.ProcessGroup):
         for old in dropped:
             old.settle()
         return work
+
+    def _new_urgency(self):
+        """Returns the priorities of the URL. With mitigation all are 0, because a late rank cannot receive others."""
+        priorities = int(keys_of(self._url).get("priorities", 1))
+        return Urgency(1 if self.mitigated() else priorities)
 
     def take_error(self, error, tensor):
         """Called by a work. Returns its exception, or None if NaN in the tensor replaces it."""
@@ -216,19 +224,9 @@ class TributaryGroup(Collectives, dist.ProcessGroup):
         if report.degraded_blocks:
             self._handle_degraded(work, report)
         if report.degraded_blocks or self._permanent:
-            self._note_permanent(work)
-
-    def _note_permanent(self, work):
-        permanent = set(self.communicator.permanent_stragglers())
-        for rank in sorted(permanent - self._permanent):
-            self._permanent_spells[rank] += 1
-            warnings.warn(
-                f"all-reduce {work.number}: rank {rank} is a permanent straggler: it has been silent for the "
-                "job's permanent_ms; the other ranks continue without it until it contributes"
-            )
-        for rank in sorted(self._permanent - permanent):
-            warnings.warn(f"all-reduce {work.number}: rank {rank} contributes, and the other ranks wait for it")
-        self._permanent = permanent
+            permanent = set(self.communicator.permanent_stragglers())
+            self._permanent_spells.update(permanent - self._permanent)
+            self._permanent = permanent
 
     def _handle_degraded(self, work, report):
         flat = work.staged.view(-1)
@@ -250,7 +248,7 @@ class TributaryGroup(Collectives, dist.ProcessGroup):
             try:
                 hook(happened)
             except Exception:  # Other threads may be waiting for the sum.
-                warnings.warn(f"a hook of on_degraded() failed:\n{traceback.format_exc()}")
+                warn(f"a hook of on_degraded() failed:\n{traceback.format_exc()}")
 
     # --- Missing ranks ---
 
@@ -292,6 +290,7 @@ class TributaryGroup(Collectives, dist.ProcessGroup):
         self._works.settle_all()
         self._leave_out_lost()
         self.communicator = Communicator(self._url)
+        self._urgency = self._new_urgency()  # The ranks may have stopped at different all-reduces.
         self.error = None
         self.meetings.restart()
 
@@ -322,7 +321,7 @@ class TributaryGroup(Collectives, dist.ProcessGroup):
             return
         self._url = url_without(self._url, gone)
         if self.rank() == 0:
-            warnings.warn(f"joining again without the lost aggregator {', '.join(gone)}")
+            warn(f"joining again without the lost aggregator {', '.join(gone)}")
 
     def close(self):
         """Leaves the job. Rank 0 prints a line if blocks were degraded."""

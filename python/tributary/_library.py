@@ -180,6 +180,11 @@ def _open():
             return name, ctypes.CDLL(name)
         except OSError as error:
             tried.append(str(error))
+    if os.environ.get("TRIBUTARY_LIBRARY"):
+        raise errors.LibraryNotFound(
+            f"TRIBUTARY_LIBRARY={name} cannot be loaded; set it to the file libtributary.so.0 of a build or of an "
+            f"installation, or unset it to search for one. Tried: {tried[0]}"
+        )
     raise errors.LibraryNotFound(
         "libtributary.so.0 cannot be loaded; build Tributary, install it, or set TRIBUTARY_LIBRARY "
         f"to the file. Tried: {'; '.join(tried)}"

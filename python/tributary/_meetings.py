@@ -16,11 +16,11 @@ import ctypes
 import datetime
 import struct
 import threading
-import warnings
 
 import torch
 
 from . import errors
+from ._announce import warn
 from ._work import WORKS_KEPT, AfterWork, callback_depth
 
 # Actions of a rank at a meeting.
@@ -104,7 +104,7 @@ class Meetings:
                 raise self._differ(
                     f"this rank leaves, but the others have summed {heard - submitted} packets more. {REMEDY}"
                 ) from error
-            warnings.warn(
+            warn(
                 "the ranks' numbers of all-reduces could not be compared at the end of this rank, because another one "
                 f"has ended or is busy: {error}"
             )

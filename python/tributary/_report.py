@@ -3,10 +3,10 @@
 
 import os
 import sys
-import warnings
 
 import torch
 
+from ._announce import warn
 from ._group import active_group
 
 LOG_DIR = "TRIBUTARY_TENSORBOARD"
@@ -100,7 +100,7 @@ def _default_writer():
             from torch.utils.tensorboard import SummaryWriter
         except ImportError:
             del os.environ[LOG_DIR]  # Warn once.
-            warnings.warn(f"{LOG_DIR}={folder}, but TensorBoard is not installed; no scalars are written")
+            warn(f"{LOG_DIR}={folder}, but TensorBoard is not installed; no scalars are written")
             return None
         _writer = SummaryWriter(folder)
     return _writer

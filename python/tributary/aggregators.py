@@ -120,12 +120,19 @@ def _machine():
 
 
 def _is_first_here(store, rank, ends_at):
-    """Returns True for one rank of each machine."""
+    """Returns True for one rank of each machine. All ranks have published their machines."""
     if "LOCAL_RANK" in os.environ:
         return os.environ["LOCAL_RANK"] == "0"
     # Started without torchrun, for example by torch.multiprocessing.
-    store.set(_key("machines", rank), _machine())
     return all(wait_for(store, _key("machines", other), other, ends_at) != _machine() for other in range(rank))
+
+
+def _are_all_here(store, world, ends_at):
+    """Returns True if all ranks are on this machine. All ranks have published their machines."""
+    local, total = os.environ.get("LOCAL_WORLD_SIZE"), os.environ.get("WORLD_SIZE")
+    if local is not None and total is not None:
+        return local == total
+    return all(wait_for(store, _key("machines", other), other, ends_at) == _machine() for other in range(world))
 
 
 def _exchange(store, rank, world, ends_at):
@@ -133,9 +140,14 @@ def _exchange(store, rank, world, ends_at):
     own = {"machine": "", "aggregators": [], "failed": ""}
     try:
         own["machine"] = _machine()
+        store.set(_key("machines", rank), own["machine"])
+        # Every rank of a machine without them is refused, and all others learn why.
+        _library.library()
+        _program()
         if _is_first_here(store, rank, ends_at):
-            host = _host(rank)
-            own["aggregators"] = [f"{host}:{_start(host, world)}" for _ in range(wanted())]
+            host = "127.0.0.1" if _are_all_here(store, world, ends_at) else _host(rank)
+            address = _address_of(host)
+            own["aggregators"] = [f"{host}:{_start(address, world)}" for _ in range(wanted())]
     except BaseException as error:
         own["failed"] = str(error) or type(error).__name__
         raise
@@ -186,32 +198,47 @@ def _host(rank):
     return f"[{host}]" if ":" in host else host
 
 
-def _listens(host):
-    """Returns the address and the family on which the aggregator of `host` listens.
+def _address_of(host):
+    """Returns the address on which the aggregator of `host` listens, without brackets.
 
-    Other machines may find an IPv4 or an IPv6 address under a name. [::] takes both.
+    That is the only address that other machines can find under `host`, if this machine has it. Otherwise they
+    may use several, such as IPv4 and IPv6 or those of a translating router, and the aggregator listens on all.
     """
     try:
-        has_ipv6 = ipaddress.ip_address(host.strip("[]")).version == 6
+        infos = socket.getaddrinfo(host.strip("[]"), None, type=socket.SOCK_DGRAM)
+    except OSError:  # The other machines may have a name for it.
+        infos = []
+    # Debian gives a machine's own name an address of the loopback interface. Other machines find another one.
+    found = {info[4][0] for info in infos if not _is_loopback(info[4][0]) or _is_loopback(host)}
+    usable = [address for address in found if _free_port(address) is not None]
+    if len(usable) == len(found) == 1:
+        return usable[0]
+    try:
+        is_ipv4 = ipaddress.ip_address(host.strip("[]")).version == 4
     except ValueError:  # A name.
-        try:
-            socket.socket(socket.AF_INET6, socket.SOCK_DGRAM).close()
-            has_ipv6 = True
-        except OSError:
-            has_ipv6 = False
-    return ("[::]", socket.AF_INET6) if has_ipv6 else ("0.0.0.0", socket.AF_INET)
+        is_ipv4 = _free_port("::") is None
+    return "0.0.0.0" if is_ipv4 else "::"  # [::] takes both.
 
 
-def _start(host, world):
-    """Starts an aggregator on a free port. Returns the port."""
-    every, family = _listens(host)
-    with socket.socket(family, socket.SOCK_DGRAM) as probe:
-        probe.bind((every.strip("[]"), 0))
-        port = probe.getsockname()[1]
+def _free_port(address):
+    """Returns a free UDP port of an address, or None if this machine does not have the address."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    try:
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.bind((address, 0))
+            return probe.getsockname()[1]
+    except OSError:
+        return None
+
+
+def _start(address, world):
+    """Starts an aggregator on a free port of an address. Returns the port."""
+    port = _free_port(address)
+    listen = f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
     job = ",".join(filter(None, (f"id={_job_id()},sources={world},{_JOB}", os.environ.get("TRIBUTARY_JOB"))))
     # setpriv: the kernel ends the aggregator like SIGTERM when this process has ended, however it ends.
     process = _start_process(
-        ["setpriv", "--pdeathsig", "TERM", _program(), "serve", "--listen", f"{every}:{port}",
+        ["setpriv", "--pdeathsig", "TERM", _program(), "serve", "--listen", listen,
          "--linger-s", str(LINGER_S), "--job", job, "--log-level", "warn"]
     )
     _running.append(process)
@@ -272,5 +299,8 @@ def _program():
                 return str(path)
     found = shutil.which("tributary")
     if found is None:
-        raise errors.LibraryNotFound("the program tributary is neither next to its library nor in PATH")
+        raise errors.LibraryNotFound(
+            "the program tributary, which starts the aggregators, is neither next to its library nor in PATH; add "
+            "its folder to PATH, or set TRIBUTARY_URL to a running aggregator"
+        )
     return found

@@ -12,14 +12,12 @@ Errors: exceptions of tributary.errors.
 import atexit
 import ctypes
 import dataclasses
-import logging
 import os
 import re
 import threading
-import warnings
 import weakref
 
-from . import _library, errors
+from . import _announce, _library, errors
 
 TYPES = {"int32": 0, "float32": 1, "float16": 2, "bfloat16": 3}
 ITEM_BYTES = {"int32": 4, "float32": 4, "float16": 2, "bfloat16": 2}
@@ -71,8 +69,8 @@ class Event:
 
 
 NOTHING_MISSING = ([], [])
+LOGGED = "logged"  # Default of Communicator(on_event=…).
 
-_logger = logging.getLogger("tributary")
 # Closed before the interpreter ends: no event may arrive after that.
 _open_communicators = weakref.WeakSet()
 
@@ -81,12 +79,6 @@ _open_communicators = weakref.WeakSet()
 def _close_all():
     for communicator in list(_open_communicators):
         communicator.close()
-
-
-def log_event(event):
-    """Logs an event: waits and stragglers as warnings, the rest for debugging."""
-    level = logging.WARNING if event.kind in ("waiting", "straggler") else logging.DEBUG
-    _logger.log(level, "%s: %s", event.kind, event.text)
 
 
 class Operation:
@@ -258,7 +250,7 @@ class _Joining:
 class Communicator:
     """One rank's membership in a job. The constructor blocks until all ranks have joined."""
 
-    def __init__(self, url=None, on_event=log_event, **options):
+    def __init__(self, url=None, on_event=LOGGED, **options):
         """Joins the job at `url`, tributary://HOST:PORT/job/ID?KEY=VALUE&…; options add more keys.
 
         Several aggregators are written HOST:PORT[=WEIGHT],HOST:PORT[=WEIGHT],….
@@ -267,8 +259,9 @@ class Communicator:
         from mpirun. docs/c-api.md lists the keys.
 
         on_event: called with an Event if this rank waits for longer than a second, and for degraded
-        results and stragglers, in a thread of the library. By default the logger "tributary" gets
-        them. It must not close the communicator or wait for an operation. None: no calls.
+        results and stragglers, in a thread of the library. It must not close the communicator or
+        wait for an operation. By default the logger "tributary" gets the events, of each straggler
+        at most one in ten seconds. None: no calls.
 
         Ctrl-C interrupts the wait for the other ranks.
         """
@@ -277,7 +270,7 @@ class Communicator:
         self._warned = False
         self._library = _library.library()
         # The library calls it until the handle is freed, so it lives as long as this object.
-        self._callback = _callback_of(on_event)
+        self._callback = _callback_of(_announce.EventLog() if on_event is LOGGED else on_event)
         joining = _Joining(self._library, url_with(url, options), self._callback)
         self._handle = joining.wait()
         _open_communicators.add(self)
@@ -294,7 +287,7 @@ class Communicator:
             if self._warned:
                 return
             self._warned = True
-        warnings.warn(f"tributary rank {self.rank}: {text}", RuntimeWarning, stacklevel=4)
+        _announce.warn(f"tributary rank {self.rank}: {text}", RuntimeWarning)
 
     def all_reduce(self, array, op="sum"):
         """Replaces the array by its sum or mean over all ranks. Returns a Report."""

@@ -17,7 +17,7 @@ import runpy
 import sys
 import traceback
 
-from . import _after_import, _library, errors
+from . import _after_import, _library, _one_line, errors
 
 BECAUSE_OF_PEER = 75  # kExitBecauseOfPeer of cli/launch/launch_plan.h.
 _USAGE = 2
@@ -79,10 +79,7 @@ def missing_for(script):
 
 def _end_with_line(line):
     """Ends this rank. All ranks of a machine lack the same, so only the first one prints the line."""
-    if os.environ.get("LOCAL_RANK", "0") != "0":
-        sys.exit(BECAUSE_OF_PEER)
-    print(f"tributary: {line}", file=sys.stderr)
-    sys.exit(1)
+    sys.exit(1 if _one_line.print_once(line) else BECAUSE_OF_PEER)
 
 
 def main():
@@ -99,7 +96,7 @@ def main():
     sys.path[0] = os.path.dirname(os.path.abspath(sys.argv[0]))
     try:
         runpy.run_path(sys.argv[0], run_name="__main__")
-    except (errors.LibraryNotFound, errors.LibraryTooOld) as error:
+    except _one_line.COMMON as error:
         _end_with_line(error)
     except ModuleNotFoundError as error:
         if error.name == "torch":

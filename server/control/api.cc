@@ -14,6 +14,7 @@
 #include "server/control/job_routes.h"
 #include "server/control/log_routes.h"
 #include "server/control/metrics.h"
+#include "server/control/schemas.h"
 #include "server/control/snapshot_json.h"
 #include "server/job_keys.h"
 
@@ -96,6 +97,11 @@ Reply get_config(const ApiConfig& config, const Request&, const UrlParts&) {
   return json_reply(json);
 }
 
+Reply get_program(const ApiConfig& config, const Request&, const UrlParts&) {
+  if (config.program) return json_reply(config.program());
+  return error_reply(404, "this server runs no packet program; tributary serve --program runs one");
+}
+
 constexpr const char* kBytes = "application/octet-stream";
 
 Reply no_recorder() {
@@ -105,6 +111,17 @@ Reply no_recorder() {
 Reply get_recording(const ApiConfig& config, const Request&, const UrlParts&) {
   if (config.recorder == nullptr) return no_recorder();
   return {.body = config.recorder->recording(), .type = kBytes};
+}
+
+Reply get_recordings(const ApiConfig& config, const Request&, const UrlParts&) {
+  return json_reply(recordings_json(config.recorder));
+}
+
+Reply get_recording_file(const ApiConfig& config, const Request&, const UrlParts& parts) {
+  auto content = config.recorder == nullptr ? std::nullopt : config.recorder->file(parts.id);
+  if (content) return {.body = *std::move(content), .type = kBytes};
+  return error_reply(
+      404, fmt::format("there is no recording '{}'; GET /v1/recordings lists them", parts.id));
 }
 
 Reply get_recorder(const ApiConfig& config, const Request&, const UrlParts&) {
@@ -142,6 +159,7 @@ Reply get_metrics(const ApiConfig& config, const Request&, const UrlParts&) {
   const Metrics metrics(config.snapshot, config.version,
                         {.history = config.history,
                          .http_counters = config.http_counters,
+                         .connections = config.connections,
                          .recorder = config.recorder,
                          .log = config.log});
   return {.body = metrics_text(metrics), .type = kMetricsText};
@@ -157,9 +175,10 @@ enum class Body : uint8_t { kNone, kJob, kChange, kLogLevel };
 
 struct Route {
   std::string_view method;
-  std::string_view path;  ///< "{id}" and "{source}" stand for one part of a path each.
+  std::string_view path;  ///< "{id}", "{source}" and "{name}" stand for one part of a path each.
   std::string_view summary;
   Reply (*answer)(const ApiConfig&, const Request&, const UrlParts&);
+  const char* schema;  ///< Of an answer in JSON, from schemas.cc; null: of another type.
   const char* type = kJson;
   Body body = Body::kNone;
   Cores cores = Cores::kAsked;
@@ -167,43 +186,54 @@ struct Route {
 
 constexpr std::string_view kId = "{id}";
 constexpr std::string_view kSource = "{source}";
+constexpr std::string_view kName = "{name}";
 
 constexpr auto kRoutes = std::to_array<Route>({
-    {"GET", "/v1/status", "Totals, jobs, drops by reason and CPU time per core", get_status},
-    {"GET", "/v1/jobs", "All jobs", get_jobs},
-    {"POST", "/v1/jobs", "Adds a job", post_job, kJson, Body::kJob},
-    {"GET", "/v1/jobs/{id}", "A job with its sources and its oldest blocks in progress", get_job},
+    {"GET", "/v1/status", "Totals, jobs, drops by reason and CPU time per core", get_status,
+     "Status"},
+    {"GET", "/v1/jobs", "All jobs", get_jobs, "Jobs"},
+    {"POST", "/v1/jobs", "Adds a job", post_job, "JobAdded", kJson, Body::kJob},
+    {"GET", "/v1/jobs/{id}", "A job with its sources and its oldest blocks in progress", get_job,
+     "Job"},
     {"PATCH", "/v1/jobs/{id}", "Changes a job's straggler time-out, or the effect of a silent rank",
-     patch_job, kJson, Body::kChange},
+     patch_job, "JobChanged", kJson, Body::kChange},
     {"DELETE", "/v1/jobs/{id}", "Removes a job; with ?force=true although workers use it",
-     delete_job},
+     delete_job, "JobRemoved"},
     {"POST", "/v1/jobs/{id}/drain", "Starts no further session, and removes the job when unused",
-     drain_job},
-    {"DELETE", "/v1/jobs/{id}/sources/{source}", "Evicts a source of a job", delete_source},
-    {"GET", "/v1/who", "Ranks that others wait for, with advice", get_who},
-    {"GET", "/v1/history", "Traffic and lateness of the last two minutes", get_history},
-    {"GET", "/v1/history/{id}", "Lateness of each source of a job, and its stalls",
-     get_job_history},
-    {"GET", "/v1/counters", "Packets and bytes of each outcome", get_counters},
-    {"GET", "/v1/cores", "Counters and CPU time of each core", get_cores},
-    {"GET", "/v1/ports", "Counters of each core's port", get_ports},
-    {"GET", "/v1/config", "Settings of the server and of its jobs", get_config},
+     drain_job, "JobDrained"},
+    {"DELETE", "/v1/jobs/{id}/sources/{source}", "Evicts a source of a job", delete_source,
+     "SourceEvicted"},
+    {"GET", "/v1/who", "Ranks that others wait for, with advice", get_who, "Who"},
+    {"GET", "/v1/history", "Traffic and lateness of the last two minutes", get_history, "History"},
+    {"GET", "/v1/history/{id}", "Lateness of each source of a job, and its stalls", get_job_history,
+     "JobHistory"},
+    {"GET", "/v1/counters", "Packets and bytes of each outcome", get_counters, "Counters"},
+    {"GET", "/v1/cores", "Counters and CPU time of each core", get_cores, "Cores"},
+    {"GET", "/v1/ports", "Counters of each core's port", get_ports, "Ports"},
+    {"GET", "/v1/program", "Counters and details of a packet program", get_program, "Program"},
+    {"GET", "/v1/config", "Settings of the server and of its jobs", get_config, "Config"},
     {"GET", "/v1/log", "The last 1,000 lines of the log, oldest first, its level and its counters",
-     get_log, kJson, Body::kNone, Cores::kNotAsked},
-    {"PATCH", "/v1/log", "Changes the least important level that is logged", patch_log, kJson,
-     Body::kLogLevel, Cores::kNotAsked},
+     get_log, "Log", kJson, Body::kNone, Cores::kNotAsked},
+    {"PATCH", "/v1/log", "Changes the least important level that is logged", patch_log, "LogLevel",
+     kJson, Body::kLogLevel, Cores::kNotAsked},
     {"GET", "/v1/recording", "The recent events of all cores, for tributary record show",
-     get_recording, kBytes, Body::kNone, Cores::kNotAsked},
-    {"GET", "/v1/recorder", "Whether the flight recorder is on, and its counters", get_recorder},
-    {"POST", "/v1/recorder/start", "Lets the cores record", start_recorder},
-    {"POST", "/v1/recorder/stop", "Lets the cores record nothing", stop_recorder},
-    {"GET", "/v1/openapi.json", "This description", get_openapi, kJson, Body::kNone,
+     get_recording, nullptr, kBytes, Body::kNone, Cores::kNotAsked},
+    {"GET", "/v1/recordings", "The files of recordings that the server has written, newest first",
+     get_recordings, "Recordings", kJson, Body::kNone, Cores::kNotAsked},
+    {"GET", "/v1/recordings/{name}", "One of them", get_recording_file, nullptr, kBytes,
+     Body::kNone, Cores::kNotAsked},
+    {"GET", "/v1/recorder", "Whether the flight recorder is on, and its counters", get_recorder,
+     "Recorder"},
+    {"POST", "/v1/recorder/start", "Lets the cores record", start_recorder, "RecorderSwitched"},
+    {"POST", "/v1/recorder/stop", "Lets the cores record nothing", stop_recorder,
+     "RecorderSwitched"},
+    {"GET", "/v1/openapi.json", "This description", get_openapi, "Description", kJson, Body::kNone,
      Cores::kNotAsked},
-    {"GET", "/metrics", "Counters and states in the Prometheus text format", get_metrics,
+    {"GET", "/metrics", "Counters and states in the Prometheus text format", get_metrics, nullptr,
      kMetricsText},
-    {"GET", "/healthz", "200 if all cores answer", get_health},
+    {"GET", "/healthz", "200 if all cores answer", get_health, "Health"},
     {"GET", "/readyz", "200 while the server takes new workers, 503 while it ends", get_readiness,
-     kJson, Body::kNone, Cores::kNotAsked},
+     "Readiness", kJson, Body::kNone, Cores::kNotAsked},
 });
 
 nlohmann::json parameter(const char* name, const char* in, const nlohmann::json& schema) {
@@ -219,6 +249,9 @@ nlohmann::json parameters_of(const Route& route) {
   }
   if (route.path.find(kSource) != std::string_view::npos) {
     parameters.push_back(parameter("source", "path", number));
+  }
+  if (route.path.find(kName) != std::string_view::npos) {
+    parameters.push_back(parameter("name", "path", {{"type", "string"}}));
   }
   if (route.answer == delete_job) {
     parameters.push_back(parameter("force", "query", {{"type", "boolean"}}));
@@ -284,12 +317,16 @@ std::string key_of(std::string_view method) {
 Reply get_openapi(const ApiConfig& config, const Request&, const UrlParts&) {
   nlohmann::json paths = nlohmann::json::object();
   for (const Route& route : kRoutes) {
+    nlohmann::json content = nlohmann::json::object();
+    if (route.schema != nullptr) content["schema"] = schema_ref(route.schema);
     nlohmann::json operation{
         {"summary", route.summary},
+        {"security", openapi_security(/*commands=*/route.method != "GET")},
         {"responses",
-         {{"200",
-           {{"description", route.summary}, {"content", {{route.type, nlohmann::json::object()}}}}},
-          {"default", {{"description", "An object with the text `error`"}}}}}};
+         {{"200", {{"description", route.summary}, {"content", {{route.type, content}}}}},
+          {"default",
+           {{"description", "A refusal: 401 and 403 ask for a token"},
+            {"content", {{kJson, {{"schema", schema_ref("Error")}}}}}}}}}};
     const nlohmann::json parameters = parameters_of(route);
     if (!parameters.empty()) operation["parameters"] = parameters;
     if (route.body != Body::kNone) operation["requestBody"] = body_of(route);
@@ -297,6 +334,7 @@ Reply get_openapi(const ApiConfig& config, const Request&, const UrlParts&) {
   }
   return json_reply({{"openapi", "3.0.3"},
                      {"info", {{"title", "Tributary control API"}, {"version", config.version}}},
+                     {"components", openapi_components()},
                      {"paths", paths}});
 }
 
@@ -314,9 +352,9 @@ std::optional<UrlParts> match(const Route& route, std::string_view path) {
     const auto [wanted, wanted_rest] = split(pattern);
     const auto [given, given_rest] = split(path);
     const std::string_view name = wanted.substr(1);
-    if (name == kId || name == kSource) {
+    if (name == kId || name == kName || name == kSource) {
       if (given.size() < 2) return {};
-      (name == kId ? parts.id : parts.source) = given.substr(1);
+      (name == kSource ? parts.source : parts.id) = given.substr(1);
     } else if (wanted != given) {
       return {};
     }
@@ -346,8 +384,8 @@ Reply Api::handle(const Request& request) const {
     const auto parts = match(route, request.path);
     if (!parts) continue;
     if (method == route.method) {
-      if (method != "GET" && config_.jobs == nullptr) {
-        return error_reply(403, "this server takes no commands");
+      if (method != "GET" && config_.jobs == nullptr && route.path.starts_with("/v1/jobs")) {
+        return error_reply(403, "this server has no jobs; a server of trio-ml has them");
       }
       const auto answer = [&] { return route.answer(config_, request, *parts); };
       return route.cores == Cores::kAsked ? ask_cores(answer) : answer();

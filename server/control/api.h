@@ -34,8 +34,11 @@ struct ApiConfig {
   server::JobControl* jobs = nullptr;  ///< Null: jobs cannot be changed.
   const History* history = nullptr;    ///< Null: no history is kept.
   std::function<GateCounters()> http_counters = {};  ///< Of the TCP port; empty: there is none.
-  server::LogControl* log = nullptr;                 ///< Null: there is no log.
-  server::RecordControl* recorder = nullptr;         ///< Null: there is no flight recorder.
+  const ConnectionCounters* connections = nullptr;   ///< Of the TCP port; null: there is none.
+  std::function<nlohmann::json()> program =
+      {};                             ///< Counters of a packet program; empty: there is none.
+  server::LogControl* log = nullptr;  ///< Null: there is no log.
+  server::RecordControl* recorder = nullptr;  ///< Null: there is no flight recorder.
 };
 
 /// Requests that ask the cores wait for one another at most this long.

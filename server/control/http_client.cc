@@ -15,15 +15,17 @@ namespace {
 /// Pause before another attempt while the server's queue of callers is full.
 constexpr std::chrono::milliseconds kRetryEvery{10};
 
+bool is_url(const ServerAddress& server) { return server.place.starts_with("http://"); }
+
 /// Sends the request. Linux refuses a caller of a Unix socket whose queue is full, so that the
 /// caller must try again.
-httplib::Result send(httplib::Client& client, const std::string& socket_path,
+httplib::Result send(httplib::Client& client, const ServerAddress& server,
                      const httplib::Request& request) {
   const auto deadline = std::chrono::steady_clock::now() + kAnswerWithin;
   while (true) {
     httplib::Result reply = client.send(request);
-    if (reply.error() != httplib::Error::Connection ||
-        probe(socket_path) != SocketState::kAnswers ||
+    if (reply.error() != httplib::Error::Connection || is_url(server) ||
+        probe(server.place) != SocketState::kAnswers ||
         std::chrono::steady_clock::now() >= deadline) {
       return reply;
     }
@@ -32,7 +34,7 @@ httplib::Result send(httplib::Client& client, const std::string& socket_path,
 }
 
 /// Sends the request. @return the server's error text unless the status is from 200 to 299.
-Result<httplib::Response> exchange(const std::string& socket_path, const std::string& method,
+Result<httplib::Response> exchange(const ServerAddress& server, const std::string& method,
                                    const std::string& path, const nlohmann::json& body) {
   httplib::Request request;
   request.method = method;
@@ -41,18 +43,20 @@ Result<httplib::Response> exchange(const std::string& socket_path, const std::st
     request.body = body.dump();
     request.set_header("Content-Type", "application/json");
   }
-  httplib::Client client(socket_path);
-  client.set_address_family(AF_UNIX);
+  if (!server.token.empty()) request.set_header("Authorization", "Bearer " + server.token);
+  httplib::Client client(server.place);
+  if (!is_url(server)) client.set_address_family(AF_UNIX);
   client.set_connection_timeout(kAnswerWithin);
   client.set_read_timeout(kAnswerWithin);
   client.set_write_timeout(kAnswerWithin);
   const PipeSignalGuard guard;  // The server may close the connection before the request is out.
-  const httplib::Result reply = send(client, socket_path, request);
+  const httplib::Result reply = send(client, server, request);
   if (!reply) {
     return failure(
         fmt::format("{}: the server does not answer ({}); to fix: check that its "
-                    "process runs, with systemctl status or ps",
-                    socket_path, httplib::to_string(reply.error())));
+                    "process runs, with systemctl status or ps{}",
+                    server.place, httplib::to_string(reply.error()),
+                    is_url(server) ? ", and serves this address with --http" : ""));
   }
   if (reply->status >= 200 && reply->status <= 299) return *reply;
   const auto json = nlohmann::json::parse(reply->body, nullptr, /*allow_exceptions=*/false);
@@ -62,23 +66,23 @@ Result<httplib::Response> exchange(const std::string& socket_path, const std::st
 
 }  // namespace
 
-Result<nlohmann::json> get(const std::string& socket_path, const std::string& path) {
-  return ask(socket_path, "GET", path);
+Result<nlohmann::json> get(const ServerAddress& server, const std::string& path) {
+  return ask(server, "GET", path);
 }
 
-Result<std::string> get_bytes(const std::string& socket_path, const std::string& path) {
-  auto reply = exchange(socket_path, "GET", path, nullptr);
+Result<std::string> get_bytes(const ServerAddress& server, const std::string& path) {
+  auto reply = exchange(server, "GET", path, nullptr);
   if (!reply) return tl::unexpected(reply.error());
   return std::move(reply->body);
 }
 
-Result<nlohmann::json> ask(const std::string& socket_path, const std::string& method,
+Result<nlohmann::json> ask(const ServerAddress& server, const std::string& method,
                            const std::string& path, const nlohmann::json& body) {
-  const auto reply = exchange(socket_path, method, path, body);
+  const auto reply = exchange(server, method, path, body);
   if (!reply) return tl::unexpected(reply.error());
   auto json = nlohmann::json::parse(reply->body, nullptr, /*allow_exceptions=*/false);
   if (json.is_object()) return json;
-  return failure(fmt::format("{}: the answer to {} is not JSON", socket_path, path));
+  return failure(fmt::format("{}: the answer to {} is not JSON", server.place, path));
 }
 
 }  // namespace tributary::control

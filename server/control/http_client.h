@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Asks a server of this machine over its control socket.
+/// Asks a running server over its control socket or its TCP port.
 ///
 /// Threads: Any.
-/// Errors:  One line with the socket's path, the cause and the remedy.
-/// Tests:   tests/server/control/http_server_test.cc
+/// Errors:  One line with the socket's path or the URL, the cause and the remedy.
+/// Tests:   tests/server/control/http_server_test.cc, http_server_tcp_test.cc
 #pragma once
 
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 
 #include "base/result.h"
 
@@ -18,17 +19,26 @@ namespace tributary::control {
 /// The longest wait for an answer. A healthy server answers within 50 ms.
 inline constexpr std::chrono::seconds kAnswerWithin{5};
 
-/// Sends "GET path" to the socket. @return the JSON of the answer; the server's error text if the
-/// status is not 200.
-[[nodiscard]] Result<nlohmann::json> get(const std::string& socket_path, const std::string& path);
+/// Where a server answers.
+struct ServerAddress {
+  // NOLINTNEXTLINE(google-explicit-constructor): the path of a socket is an address.
+  ServerAddress(std::string at, std::string with_token = {})
+      : place(std::move(at)), token(std::move(with_token)) {}
 
-/// Sends "GET path" to the socket. @return the body of the answer, whatever its type.
-[[nodiscard]] Result<std::string> get_bytes(const std::string& socket_path,
-                                            const std::string& path);
+  std::string place;  ///< The path of its control socket, or http://HOST:PORT.
+  std::string token;  ///< Over TCP; empty: none.
+};
+
+/// Sends "GET path" to the server. @return the JSON of the answer; the server's error text if the
+/// status is not 200.
+[[nodiscard]] Result<nlohmann::json> get(const ServerAddress& server, const std::string& path);
+
+/// Sends "GET path" to the server. @return the body of the answer, whatever its type.
+[[nodiscard]] Result<std::string> get_bytes(const ServerAddress& server, const std::string& path);
 
 /// Sends a request of another method, as get() does. A status from 200 to 299 is a success.
 /// @param path May have a query. @param body Null: none.
-[[nodiscard]] Result<nlohmann::json> ask(const std::string& socket_path, const std::string& method,
+[[nodiscard]] Result<nlohmann::json> ask(const ServerAddress& server, const std::string& method,
                                          const std::string& path,
                                          const nlohmann::json& body = nullptr);
 

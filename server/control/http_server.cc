@@ -3,20 +3,15 @@
 
 #include <fmt/format.h>
 #include <httplib.h>
-#include <poll.h>
 #include <pthread.h>
-#include <sys/eventfd.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -28,54 +23,32 @@
 namespace tributary::control {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-/// A connection with one deadline for the whole exchange. It also ends when the server stops.
-/// httplib's own time-outs restart with each byte.
-class DeadlineStream : public httplib::Stream {
+/// A request that has arrived, and its answer.
+class BytesStream : public httplib::Stream {
  public:
-  /// @param stop Readable when the server stops.
-  DeadlineStream(int socket, int stop)
-      : socket_(socket), stop_(stop), deadline_(Clock::now() + kRequestWithin) {}
+  explicit BytesStream(std::string request) : request_(std::move(request)) {}
 
-  [[nodiscard]] bool is_readable() const override { return wait_for(POLLIN); }
-  [[nodiscard]] bool is_writable() const override { return wait_for(POLLOUT); }
+  [[nodiscard]] bool is_readable() const override { return read_bytes_ < request_.size(); }
+  [[nodiscard]] bool is_writable() const override { return true; }
   ssize_t read(char* bytes, size_t size) override {
-    size = std::min(size, left_bytes_);
-    if (size == 0 || !wait_for(POLLIN)) return -1;
-    const ssize_t got = ::recv(socket_, bytes, size, MSG_DONTWAIT);
-    if (got > 0) left_bytes_ -= static_cast<size_t>(got);
-    return got;
+    if (!is_readable()) return -1;
+    const size_t got = request_.copy(bytes, size, read_bytes_);
+    read_bytes_ += got;
+    return static_cast<ssize_t>(got);
   }
   ssize_t write(const char* bytes, size_t size) override {
-    return wait_for(POLLOUT) ? ::send(socket_, bytes, size, MSG_NOSIGNAL | MSG_DONTWAIT) : -1;
+    answer_.append(bytes, size);
+    return static_cast<ssize_t>(size);
   }
   void get_remote_ip_and_port(std::string&, int&) const override {}
   void get_local_ip_and_port(std::string&, int&) const override {}
-  [[nodiscard]] socket_t socket() const override { return socket_; }
-  /// Ends the answer and reads what remains of the request: closing a socket with unread bytes
-  /// would reset the connection, and the client would lose the answer.
-  void finish() {
-    ::shutdown(socket_, SHUT_WR);
-    std::array<char, 4096> rest;
-    while (read(rest.data(), rest.size()) > 0) {
-    }
-  }
+  [[nodiscard]] socket_t socket() const override { return INVALID_SOCKET; }
+  [[nodiscard]] std::string take_answer() { return std::move(answer_); }
 
  private:
-  [[nodiscard]] bool wait_for(int16_t event) const {
-    // Rounded up, so that the deadline has passed when poll() ends.
-    const auto left =
-        std::chrono::ceil<std::chrono::milliseconds>(deadline_ - Clock::now()).count();
-    std::array<pollfd, 2> files{{{socket_, event, 0}, {stop_, POLLIN, 0}}};
-    if (left <= 0 || poll(files.data(), files.size(), static_cast<int>(left)) <= 0) return false;
-    return files[1].revents == 0;
-  }
-
-  const int socket_;
-  const int stop_;
-  const Clock::time_point deadline_;
-  size_t left_bytes_ = kRequestBytesMax;
+  const std::string request_;
+  size_t read_bytes_ = 0;
+  std::string answer_;
 };
 
 /// httplib matches headers with std::regex, which recurses: a header of its largest size needs more
@@ -83,15 +56,15 @@ class DeadlineStream : public httplib::Stream {
 /// without sanitizers.
 constexpr size_t kStackBytes = 64 << 20;
 
-/// A fixed number of threads and a bounded queue. enqueue() waits while the queue is full.
-class BoundedPool {
+/// A fixed number of threads. Each connection has at most one task, which bounds the queue.
+class Pool {
  public:
-  BoundedPool() {
+  Pool() {
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
     pthread_attr_setstacksize(&attributes, kStackBytes);
     const auto run = [](void* pool) -> void* {
-      static_cast<BoundedPool*>(pool)->work();
+      static_cast<Pool*>(pool)->work();
       return nullptr;
     };
     for (pthread_t& thread : threads_) {
@@ -101,16 +74,17 @@ class BoundedPool {
   }
 
   void enqueue(std::function<void()> task) {
-    std::unique_lock lock(mutex_);
-    has_room_.wait(lock, [this] { return tasks_.size() < kQueueMax; });
+    const std::lock_guard lock(mutex_);
     tasks_.push_back(std::move(task));
     has_task_.notify_one();
   }
 
+  /// Ends the threads after their current tasks. Drops the tasks that wait.
   void shutdown() {
     {
       const std::lock_guard lock(mutex_);
       ending_ = true;
+      tasks_.clear();
     }
     has_task_.notify_all();
     for (const pthread_t thread : threads_) pthread_join(thread, nullptr);
@@ -124,7 +98,6 @@ class BoundedPool {
       if (tasks_.empty()) return;
       const std::function<void()> task = std::move(tasks_.front());
       tasks_.pop_front();
-      has_room_.notify_one();
       lock.unlock();
       task();
       lock.lock();
@@ -133,7 +106,6 @@ class BoundedPool {
 
   std::mutex mutex_;
   std::condition_variable has_task_;
-  std::condition_variable has_room_;
   std::deque<std::function<void()>> tasks_;
   bool ending_ = false;
   std::array<pthread_t, kThreads> threads_{};
@@ -186,8 +158,8 @@ Reply error_reply(int status, const std::string& text) {
 
 class HttpServer::Implementation : public httplib::Server {
  public:
-  explicit Implementation(HttpServer::Handler handler)
-      : stop_event_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), handler_(std::move(handler)) {
+  Implementation(HttpServer::Handler handler, ConnectionCounters* counters)
+      : handler_(std::move(handler)), counters_(counters == nullptr ? own_counters_ : *counters) {
     // Answers before httplib reads a body, unless there is one to read. httplib would wait for the
     // end of the connection if a request without a body does not state its length.
     set_pre_routing_handler([this](const httplib::Request& request, httplib::Response& response) {
@@ -210,9 +182,7 @@ class HttpServer::Implementation : public httplib::Server {
     });
   }
   ~Implementation() override {
-    const uint64_t one = 1;
-    static_cast<void>(!::write(stop_event_.get(), &one, sizeof one));
-    if (thread_.joinable()) thread_.join();
+    if (connections_ != nullptr) connections_->stop();
     pool_.shutdown();
   }
 
@@ -226,10 +196,10 @@ class HttpServer::Implementation : public httplib::Server {
  private:
   Result<void> serve(Result<io::FileDescriptor> listener) {
     if (!listener) return tl::unexpected(listener.error());
-    listener_ = *std::move(listener);
-    thread_ = std::thread([this] {
-      accept_until(stop_event_.get(), listener_.get(), [this](int socket) {
-        pool_.enqueue([this, socket] { serve_connection(socket); });
+    connections_ = std::make_unique<Connections>(*std::move(listener), counters_);
+    connections_->start([this](uint64_t id, std::string request) {
+      pool_.enqueue([this, id, request = std::move(request)]() mutable {
+        connections_->answer(id, answer_bytes(std::move(request)));
       });
     });
     return {};
@@ -255,36 +225,36 @@ class HttpServer::Implementation : public httplib::Server {
     }
   }
 
-  void serve_connection(int socket) {
-    const io::FileDescriptor closer(socket);
-    DeadlineStream stream(socket, stop_event_.get());
+  std::string answer_bytes(std::string request) {
+    BytesStream stream(std::move(request));
     bool closed = false;
     // A request for thousands of ranges would multiply the answer: answers are whole.
     static_cast<void>(process_request(stream, /*close_connection=*/true, closed,
-                                      [](httplib::Request& request) { request.ranges.clear(); }));
-    stream.finish();
+                                      [](httplib::Request& parsed) { parsed.ranges.clear(); }));
+    return stream.take_answer();
   }
 
-  const io::FileDescriptor stop_event_;
   const HttpServer::Handler handler_;
-  io::FileDescriptor listener_;
-  std::thread thread_;
-  BoundedPool pool_;
+  ConnectionCounters own_counters_{};
+  ConnectionCounters& counters_;
+  Pool pool_;
+  std::unique_ptr<Connections> connections_;  ///< Calls pool_.
 };
 
 HttpServer::HttpServer(std::string path, std::unique_ptr<Implementation> implementation)
     : path_(std::move(path)), implementation_(std::move(implementation)) {}
 
 Result<std::unique_ptr<HttpServer>> HttpServer::start(const std::string& path, Handler handler) {
-  auto implementation = std::make_unique<Implementation>(std::move(handler));
+  auto implementation = std::make_unique<Implementation>(std::move(handler), /*counters=*/nullptr);
   if (const auto started = implementation->start(path); !started) {
     return tl::unexpected(started.error());
   }
   return std::unique_ptr<HttpServer>(new HttpServer(path, std::move(implementation)));
 }
 
-Result<std::unique_ptr<HttpServer>> HttpServer::start(const Endpoint& at, Handler handler) {
-  auto implementation = std::make_unique<Implementation>(std::move(handler));
+Result<std::unique_ptr<HttpServer>> HttpServer::start(const Endpoint& at, Handler handler,
+                                                      ConnectionCounters* counters) {
+  auto implementation = std::make_unique<Implementation>(std::move(handler), counters);
   if (const auto started = implementation->start(at); !started) {
     return tl::unexpected(started.error());
   }

@@ -2,16 +2,14 @@
 /// @file
 /// A small HTTP server on a Unix socket or a TCP port. cpp-httplib parses the requests.
 ///
-/// Threads: One accepts, kThreads answer; none of them is a core. The handler runs in these threads.
-/// Bounds:  A connection carries one request of kRequestBytesMax and ends after kRequestWithin.
-///          While kQueueMax connections wait, no other is accepted, so callers take no more
-///          descriptors. Without a free descriptor callers wait (listener.h).
+/// Threads: One reads requests and writes answers (connections.h); kThreads answer. None of them is a
+///          core. The handler runs in the kThreads.
+/// Bounds:  connections.h. A connection carries one request.
 /// Errors:  start() returns one line. A bad request gets one JSON object with `error`: 411 for a body
 ///          without its length, 413 if it is too large, 414 for a long URL before one, 415 if it is compressed or in parts.
 /// Tests:   tests/server/control/http_server_test.cc, http_server_tcp_test.cc
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -23,17 +21,11 @@
 
 #include "base/endpoint.h"
 #include "base/result.h"
+#include "server/control/connections.h"
 
 namespace tributary::control {
 
 inline constexpr uint32_t kThreads = 4;
-inline constexpr size_t kQueueMax = 64;
-/// Most bytes that the server reads from a connection.
-inline constexpr size_t kRequestBytesMax = 65'536;
-/// A client that needs longer to send its request or to take the answer is disconnected.
-inline constexpr std::chrono::milliseconds kRequestWithin{2000};
-/// Longest body of a request. A job with all its keys needs a tenth.
-inline constexpr size_t kBodyBytesMax = 8192;
 /// Longest path and query of a request that has a body.
 inline constexpr size_t kTargetBytesMax = 256;
 
@@ -66,7 +58,9 @@ class HttpServer {
   /// Listens on a socket that only this user and root can connect to. Takes over a stale file.
   static Result<std::unique_ptr<HttpServer>> start(const std::string& path, Handler handler);
   /// Listens on a TCP port. The handler decides who may ask.
-  static Result<std::unique_ptr<HttpServer>> start(const Endpoint& at, Handler handler);
+  /// @param counters Must outlive the server; null: nobody counts.
+  static Result<std::unique_ptr<HttpServer>> start(const Endpoint& at, Handler handler,
+                                                   ConnectionCounters* counters = nullptr);
   /// Ends all connections at once and removes the Unix socket.
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;

@@ -17,7 +17,7 @@ namespace tributary::control {
 
 /// The variable parts of a URL, as they were written.
 struct UrlParts {
-  std::string id;
+  std::string id;  ///< Of a job, or the name of a recording.
   std::string source;
 };
 

@@ -3,12 +3,10 @@
 
 #include <fmt/format.h>
 #include <netinet/tcp.h>
-#include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 
-#include <array>
 #include <cerrno>
 
 #include "base/errno_text.h"
@@ -18,9 +16,6 @@ namespace tributary::control {
 namespace {
 
 constexpr int kStreamSocket = SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
-/// Pause after an error of accept(), which would repeat at once while no descriptor is free.
-/// Assumed.
-constexpr int kRetryAfterMs = 20;
 
 void set_option(int socket, int level, int option) {
   const int on = 1;
@@ -66,22 +61,6 @@ Result<io::FileDescriptor> listen_on_port(const Endpoint& at) {
                     at.to_string(), errno_text(errno)));
   }
   return socket;
-}
-
-void accept_until(int stop, int listener, const std::function<void(int)>& take) {
-  std::array<pollfd, 2> files{{{stop, POLLIN, 0}, {listener, POLLIN, 0}}};
-  while (true) {
-    const int ready = poll(files.data(), files.size(), /*timeout=*/-1);
-    if (ready > 0 && files[0].revents != 0) return;
-    const int socket = ready > 0 ? accept4(listener, nullptr, nullptr, SOCK_CLOEXEC) : -1;
-    if (socket >= 0) {
-      take(socket);
-      continue;
-    }
-    // EMFILE, ENFILE, ENOBUFS, ENOMEM: others must free something first. ECONNABORTED and the
-    // network's errors concern one caller. None of them ends the server.
-    static_cast<void>(poll(files.data(), /*nfds=*/1, kRetryAfterMs));
-  }
 }
 
 }  // namespace tributary::control

@@ -19,7 +19,6 @@ using prometheus::MetricFamily;
 using prometheus::MetricType;
 using server::JobSnapshot;
 using server::Snapshot;
-using trio_ml::Outcome;
 
 using Labels = std::vector<ClientMetric::Label>;
 
@@ -42,7 +41,10 @@ class Family {
     family_.metric.push_back(std::move(metric));
   }
   void add(Labels labels, uint64_t value) { add(std::move(labels), static_cast<double>(value)); }
-  void move_to(std::vector<MetricFamily>& families) { families.push_back(std::move(family_)); }
+  /// Adds the family, unless it has no metric.
+  void move_to(std::vector<MetricFamily>& families) {
+    if (!family_.metric.empty()) families.push_back(std::move(family_));
+  }
 
  private:
   MetricFamily family_;
@@ -61,120 +63,216 @@ void add_server(const Snapshot& snapshot, const std::string& version,
       counter("tributary_events_total", "Packets served and sent, and events, by name.");
   Family refused = counter("tributary_refused_packets_total",
                            "Packets that changed nothing, by the reason of their refusal.");
-  for (uint32_t i = 0; i < trio_ml::kOutcomeCount; i++) {
-    const auto outcome = static_cast<Outcome>(i);
-    const bool refusal = is_refusal(outcome);
-    (refusal ? refused : events)
-        .add({{refusal ? "reason" : "event", to_string(outcome)}}, snapshot.counters[i].packets);
+  for (const server::OutcomeTotal& outcome : snapshot.outcomes) {
+    (outcome.refused ? refused : events)
+        .add({{outcome.refused ? "reason" : "event", outcome.name}}, outcome.packets);
   }
   for (Family* family : {&build, &uptime, &events, &refused}) family->move_to(families);
 }
 
-void add_cores(const Snapshot& snapshot, std::vector<MetricFamily>& families) {
-  Family cpu = counter("tributary_core_cpu_seconds_total", "CPU time of the core's thread.");
-  Family packets = counter("tributary_core_packets_total", "Packets that the core processed.");
-  for (uint32_t i = 0; i < snapshot.cores.size(); i++) {
-    const Labels core{{"core", std::to_string(i)}};
-    cpu.add(core, in_seconds(snapshot.cores[i].cpu));
-    packets.add(core, snapshot.cores[i].counters.packets);
+/// A family with one metric for each row of a table: a core, a job or a worker.
+template <class Row>
+struct Column {
+  MetricType type;
+  const char* name;
+  const char* help;
+  double (*value)(const Row&);
+};
+
+template <class Row>
+struct LabelledRow {
+  Labels labels;
+  Row row;
+};
+
+/// Adds a family for each column.
+template <class Row, size_t kColumns>
+void add_table(const std::array<Column<Row>, kColumns>& columns,
+               const std::vector<LabelledRow<Row>>& rows, std::vector<MetricFamily>& families) {
+  for (const Column<Row>& column : columns) {
+    Family family(column.type, column.name, column.help);
+    for (const LabelledRow<Row>& row : rows) family.add(row.labels, column.value(row.row));
+    family.move_to(families);
   }
-  for (Family* family : {&cpu, &packets}) family->move_to(families);
 }
 
-void add_ports(const Snapshot& snapshot, std::vector<MetricFamily>& families) {
-  Family rx_packets = counter("tributary_port_receive_packets_total", "Packets received.");
-  Family rx_bytes = counter("tributary_port_receive_bytes_total", "Bytes received.");
-  Family tx_packets = counter("tributary_port_transmit_packets_total", "Packets sent.");
-  Family tx_bytes = counter("tributary_port_transmit_bytes_total", "Bytes sent.");
+constexpr MetricType kCounter = MetricType::Counter;
+constexpr MetricType kGauge = MetricType::Gauge;
+
+constexpr auto kCoreColumns = std::to_array<Column<server::CoreSnapshot>>(
+    {{kCounter, "tributary_core_cpu_seconds_total", "CPU time of the core's thread.",
+      [](const auto& core) { return in_seconds(core.cpu); }},
+     {kCounter, "tributary_core_packets_total", "Packets that the core processed.",
+      [](const auto& core) { return static_cast<double>(core.counters.packets); }}});
+
+constexpr auto kPortColumns = std::to_array<Column<engine::PortCounters>>(
+    {{kCounter, "tributary_port_receive_packets_total", "Packets received.",
+      [](const auto& port) { return static_cast<double>(port.rx_packets); }},
+     {kCounter, "tributary_port_receive_bytes_total", "Bytes received.",
+      [](const auto& port) { return static_cast<double>(port.rx_bytes); }},
+     {kCounter, "tributary_port_transmit_packets_total", "Packets sent.",
+      [](const auto& port) { return static_cast<double>(port.tx_packets); }},
+     {kCounter, "tributary_port_transmit_bytes_total", "Bytes sent.",
+      [](const auto& port) { return static_cast<double>(port.tx_bytes); }}});
+
+/// Returns one row for each core.
+template <class Row>
+std::vector<LabelledRow<Row>> rows_by_core(const std::vector<Row>& of_cores) {
+  std::vector<LabelledRow<Row>> rows;
+  for (const Row& row : of_cores) rows.push_back({{{"core", std::to_string(rows.size())}}, row});
+  return rows;
+}
+
+void add_drops(const Snapshot& snapshot, std::vector<MetricFamily>& families) {
   Family dropped = counter("tributary_dropped_packets_total",
                            "Packets that the server lost, by the place of the loss.");
   for (uint32_t i = 0; i < snapshot.ports.size(); i++) {
-    const engine::PortCounters& port = snapshot.ports[i];
-    const std::string core = std::to_string(i);
-    rx_packets.add({{"core", core}}, port.rx_packets);
-    rx_bytes.add({{"core", core}}, port.rx_bytes);
-    tx_packets.add({{"core", core}}, port.tx_packets);
-    tx_bytes.add({{"core", core}}, port.tx_bytes);
     for (const server::Drop& drop : snapshot.drops_at(i)) {
-      if (drop.packets) dropped.add({{"core", core}, {"reason", drop.reason}}, *drop.packets);
+      if (!drop.packets) continue;
+      dropped.add({{"core", std::to_string(i)}, {"reason", drop.reason}}, *drop.packets);
     }
   }
-  for (Family* family : {&rx_packets, &rx_bytes, &tx_packets, &tx_bytes, &dropped}) {
-    family->move_to(families);
-  }
+  dropped.move_to(families);
 }
+
+struct JobRow {
+  const JobSnapshot& job;
+  Instant at;
+  uint64_t waits;
+};
 
 /// Returns the longest time since the last contribution to a block in progress.
 Duration longest_wait(const JobSnapshot& job, Instant now) {
   return job.blocks.empty() ? Duration() : now - job.blocks.front().referenced_at;
 }
 
+uint64_t members_of(const JobSnapshot& job) {
+  return static_cast<uint64_t>(std::ranges::count(job.sources, server::SourceState::kMember,
+                                                  &server::SourceSnapshot::state));
+}
+
+constexpr auto kJobColumns = std::to_array<Column<JobRow>>(
+    {{kCounter, "tributary_job_blocks_total", "Results of the job.",
+      [](const JobRow& row) { return static_cast<double>(row.job.blocks_total); }},
+     {kCounter, "tributary_job_degraded_blocks_total",
+      "Results of the job that lack some source's contribution.",
+      [](const JobRow& row) { return static_cast<double>(row.job.blocks_degraded); }},
+     {kGauge, "tributary_job_blocks_in_progress", "Blocks that wait for a source.",
+      [](const JobRow& row) { return static_cast<double>(row.job.blocks_in_progress); }},
+     {kGauge, "tributary_job_block_wait_seconds",
+      "Longest time since the last contribution to a block in progress.",
+      [](const JobRow& row) { return in_seconds(longest_wait(row.job, row.at)); }},
+     {kGauge, "tributary_job_memory_bytes", "Shared memory of the job.",
+      [](const JobRow& row) { return static_cast<double>(row.job.memory_bytes); }},
+     {kGauge, "tributary_job_sources", "Sources that the job is configured for.",
+      [](const JobRow& row) { return static_cast<double>(row.job.config.sources); }},
+     {kGauge, "tributary_job_members", "Sources that take part in the session.",
+      [](const JobRow& row) { return static_cast<double>(members_of(row.job)); }},
+     {kGauge, "tributary_job_waits", "Ranks that tributary who names.",
+      [](const JobRow& row) { return static_cast<double>(row.waits); }}});
+
 void add_jobs(const Snapshot& snapshot, std::vector<MetricFamily>& families) {
-  Family blocks = counter("tributary_job_blocks_total", "Results of the job.");
-  Family degraded = counter("tributary_job_degraded_blocks_total",
-                            "Results of the job that lack some source's contribution.");
-  Family in_progress = gauge("tributary_job_blocks_in_progress", "Blocks that wait for a source.");
-  Family oldest = gauge("tributary_job_block_wait_seconds",
-                        "Longest time since the last contribution to a block in progress.");
-  Family memory = gauge("tributary_job_memory_bytes", "Shared memory of the job.");
-  Family sources = gauge("tributary_job_sources", "Sources that the job is configured for.");
-  Family members = gauge("tributary_job_members", "Sources that take part in the session.");
-  Family waits = gauge("tributary_job_waits", "Ranks that tributary who names.");
-  Family silent = gauge("tributary_rank_silent_seconds", "Time since the rank's last message.");
-  const std::vector<Wait> all_waits = find_waits(snapshot);
+  const std::vector<Wait> waits = find_waits(snapshot);
+  std::vector<LabelledRow<JobRow>> rows;
   for (const JobSnapshot& job : snapshot.jobs) {
-    const Labels label{{"job", std::to_string(job.config.id)}};
-    blocks.add(label, job.blocks_total);
-    degraded.add(label, job.blocks_degraded);
-    in_progress.add(label, job.blocks_in_progress);
-    oldest.add(label, in_seconds(longest_wait(job, snapshot.at)));
-    memory.add(label, job.memory_bytes);
-    sources.add(label, uint64_t{job.config.sources});
-    const auto is_member = [](const auto& s) { return s.state == server::SourceState::kMember; };
-    members.add(label, static_cast<uint64_t>(std::ranges::count_if(job.sources, is_member)));
-    const auto is_of_job = [&job](const Wait& wait) { return wait.job == job.config.id; };
-    waits.add(label, static_cast<uint64_t>(std::ranges::count_if(all_waits, is_of_job)));
-    for (const server::SourceSnapshot& source : job.sources) {
-      if (!source.silent_for || source.ranks.size() != 1) continue;
-      silent.add({label[0], {"rank", std::to_string(source.ranks[0])}},
-                 in_seconds(*source.silent_for));
-    }
+    const auto count = std::ranges::count(waits, job.config.id, &Wait::job);
+    rows.push_back({{{"job", std::to_string(job.config.id)}},
+                    {job, snapshot.at, static_cast<uint64_t>(count)}});
   }
-  for (Family* family :
-       {&blocks, &degraded, &in_progress, &oldest, &memory, &sources, &members, &waits, &silent}) {
-    family->move_to(families);
+  add_table(kJobColumns, rows, families);
+}
+
+/// Calls `visit` with the labels of each rank that sends to this server itself: a rank below a lower
+/// aggregator reports there.
+template <class Visit>
+void each_rank(const Snapshot& snapshot, Visit&& visit) {
+  for (const JobSnapshot& job : snapshot.jobs) {
+    for (const server::SourceSnapshot& source : job.sources) {
+      if (source.ranks.size() != 1) continue;
+      visit(
+          Labels{{"job", std::to_string(job.config.id)}, {"rank", std::to_string(source.ranks[0])}},
+          source);
+    }
   }
 }
 
-/// Adds the workers' own counts, for ranks that report here: a rank below a lower aggregator reports
-/// there.
+void add_silence(const Snapshot& snapshot, std::vector<MetricFamily>& families) {
+  Family silent = gauge("tributary_rank_silent_seconds", "Time since the rank's last message.");
+  each_rank(snapshot, [&silent](Labels rank, const server::SourceSnapshot& source) {
+    if (source.silent_for) silent.add(std::move(rank), in_seconds(*source.silent_for));
+  });
+  silent.move_to(families);
+}
+
+constexpr auto kWorkerColumns = std::to_array<Column<wire::WorkerReport>>(
+    {{kCounter, "tributary_worker_blocks_total", "Results that the worker took.",
+      [](const auto& totals) { return static_cast<double>(totals.blocks); }},
+     {kCounter, "tributary_worker_degraded_blocks_total",
+      "Results that lack some rank or are imprecise.",
+      [](const auto& totals) { return static_cast<double>(totals.degraded); }},
+     {kCounter, "tributary_worker_bytes_total", "Bytes of tensors in the results.",
+      [](const auto& totals) { return static_cast<double>(totals.bytes); }},
+     {kCounter, "tributary_worker_retransmissions_total",
+      "Contributions that the worker sent again.",
+      [](const auto& totals) { return static_cast<double>(totals.retransmitted); }},
+     {kCounter, "tributary_worker_probes_total", "Questions that the worker asked.",
+      [](const auto& totals) { return static_cast<double>(totals.probes); }},
+     {kGauge, "tributary_worker_wait_seconds",
+      "How long the worker's oldest block waits, from a second on; else 0.",
+      [](const auto& totals) { return in_seconds(milliseconds(totals.waited_ms)); }}});
+
+/// Adds the workers' own counts.
 void add_workers(const Snapshot& snapshot, std::vector<MetricFamily>& families) {
-  Family blocks = counter("tributary_worker_blocks_total", "Results that the worker took.");
-  Family degraded = counter("tributary_worker_degraded_blocks_total",
-                            "Results that lack some rank or are imprecise.");
-  Family bytes = counter("tributary_worker_bytes_total", "Bytes of tensors in the results.");
-  Family resent = counter("tributary_worker_retransmissions_total",
-                          "Contributions that the worker sent again.");
-  Family probes = counter("tributary_worker_probes_total", "Questions that the worker asked.");
-  Family wait = gauge("tributary_worker_wait_seconds",
-                      "How long the worker's oldest block waits, from a second on; else 0.");
-  for (const JobSnapshot& job : snapshot.jobs) {
-    for (const server::SourceSnapshot& source : job.sources) {
-      if (!source.report || source.ranks.size() != 1) continue;
-      const wire::WorkerReport& totals = source.report->totals;
-      const Labels rank{{"job", std::to_string(job.config.id)},
-                        {"rank", std::to_string(source.ranks[0])}};
-      blocks.add(rank, totals.blocks);
-      degraded.add(rank, totals.degraded);
-      bytes.add(rank, totals.bytes);
-      resent.add(rank, totals.retransmitted);
-      probes.add(rank, totals.probes);
-      wait.add(rank, in_seconds(milliseconds(totals.waited_ms)));
+  std::vector<LabelledRow<wire::WorkerReport>> rows;
+  each_rank(snapshot, [&rows](Labels rank, const server::SourceSnapshot& source) {
+    if (source.report) rows.push_back({std::move(rank), source.report->totals});
+  });
+  add_table(kWorkerColumns, rows, families);
+}
+
+constexpr auto kSessionColumns = std::to_array<Column<server::SessionSnapshot>>(
+    {{kCounter, "tributary_session_packets_total", "Packets of the session.",
+      [](const auto& session) { return static_cast<double>(session.packets); }},
+     {kCounter, "tributary_session_slots_completed_total", "Results of the session.",
+      [](const auto& session) { return static_cast<double>(session.slots_completed); }}});
+
+/// Adds the sessions of SwitchML. The label `session` is a place of the server's table, because the
+/// workers choose the ids.
+void add_sessions(const Snapshot& snapshot, std::vector<MetricFamily>& families) {
+  std::vector<LabelledRow<server::SessionSnapshot>> rows;
+  Family silent = gauge("tributary_session_silent_seconds", "Time since the rank's last packet.");
+  for (const server::SessionSnapshot& session : snapshot.sessions) {
+    const Labels label{{"session", std::to_string(session.place)}};
+    rows.push_back({label, session});
+    for (uint32_t rank = 0; rank < session.silent_for.size(); rank++) {
+      if (!session.silent_for[rank]) continue;
+      silent.add({label[0], {"rank", std::to_string(rank)}}, in_seconds(*session.silent_for[rank]));
     }
   }
-  for (Family* family : {&blocks, &degraded, &bytes, &resent, &probes, &wait}) {
-    family->move_to(families);
+  add_table(kSessionColumns, rows, families);
+  silent.move_to(families);
+}
+
+/// Adds the aggregators that this server knows as the directory of its jobs.
+void add_directory(const Snapshot& snapshot, std::vector<MetricFamily>& families) {
+  Family plans = counter("tributary_directory_plans_total", "Plans of the job's aggregators.");
+  Family predicted = gauge("tributary_directory_predicted_seconds",
+                           "Time of an all-reduce of --bytes by the current plan.");
+  Family answers = gauge("tributary_directory_aggregator_answers",
+                         "1 if the aggregator answers and serves the job, else 0.");
+  Family weight = gauge("tributary_directory_aggregator_weight",
+                        "The aggregator's share in the current plan; 0: it has none.");
+  for (const server::DirectoryJob& job : snapshot.directory) {
+    const Labels label{{"job", std::to_string(job.job_id)}};
+    plans.add(label, job.changes);
+    predicted.add(label, job.predicted_s);
+    for (const server::DirectoryAggregator& each : job.aggregators) {
+      const Labels one{label[0], {"aggregator", each.name}};
+      answers.add(one, each.answers ? 1.0 : 0.0);
+      weight.add(one, uint64_t{each.weight});
+    }
   }
+  for (Family* family : {&plans, &predicted, &answers, &weight}) family->move_to(families);
 }
 
 /// @param state See server::RecordControl::state().
@@ -245,18 +343,32 @@ void add_http(const GateCounters& counters, std::vector<MetricFamily>& families)
   requests.move_to(families);
 }
 
+void add_connections(const ConnectionCounters& counters, std::vector<MetricFamily>& families) {
+  Family connections =
+      counter("tributary_http_connections_total", "Connections over TCP, by their end.");
+  for (uint32_t i = 0; i < counters.size(); i++) {
+    connections.add({{"end", to_string(static_cast<ConnectionEnd>(i))}}, counters[i].load());
+  }
+  connections.move_to(families);
+}
+
 }  // namespace
 
 std::vector<MetricFamily> Metrics::Collect() const {
   const Snapshot snapshot = snapshot_();
   std::vector<MetricFamily> families;
   add_server(snapshot, version_, families);
-  add_cores(snapshot, families);
-  add_ports(snapshot, families);
+  add_table(kCoreColumns, rows_by_core(snapshot.cores), families);
+  add_table(kPortColumns, rows_by_core(snapshot.ports), families);
+  add_drops(snapshot, families);
   add_jobs(snapshot, families);
+  add_silence(snapshot, families);
   add_workers(snapshot, families);
+  add_sessions(snapshot, families);
+  if (!snapshot.directory.empty()) add_directory(snapshot, families);
   if (sources_.history != nullptr) add_lateness(*sources_.history, families);
   if (sources_.http_counters) add_http(sources_.http_counters(), families);
+  if (sources_.connections != nullptr) add_connections(*sources_.connections, families);
   if (sources_.recorder != nullptr) add_recorder(sources_.recorder->state(), families);
   if (sources_.log != nullptr) add_log(sources_.log->stats(), families);
   return families;

@@ -4,8 +4,8 @@
 ///
 /// Model:   A Collectable over snapshots: a scrape reads counters that the cores maintain in any
 ///          case. Each core copies its part between two bursts. Metrics of prometheus-cpp itself are not used.
-/// Labels:  `core`, `job`, `rank`, `reason`, `event` and `result`: their values are limited by the
-///          configuration and by enums, never by traffic.
+/// Labels:  `core`, `job`, `session`, `rank`, `reason`, `event`, `result` and `end`: their values are
+///          limited by the configuration and by enums, never by traffic.
 /// Threads: Any.
 /// Tests:   tests/server/control/metrics_test.cc
 #pragma once
@@ -29,6 +29,7 @@ namespace tributary::control {
 struct MetricsSources {
   const History* history = nullptr;  ///< Of the ranks' lateness.
   std::function<GateCounters()> http_counters = {};
+  const ConnectionCounters* connections = nullptr;  ///< Over TCP.
   server::RecordControl* recorder = nullptr;
   const server::LogControl* log = nullptr;
 };

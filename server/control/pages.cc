@@ -14,6 +14,7 @@
 #include "server/control/html.h"
 #include "server/control/snapshot_json.h"
 #include "server/control/web_files.h"
+#include "wire/protocol.h"
 
 namespace tributary::control {
 namespace {
@@ -36,6 +37,11 @@ std::string dump_text(const json& value) {
   return value.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
+/// Returns the share of results that are degraded.
+Cell share_cell(double share) {
+  return Cell::text(fmt::format("{:.2f} %", share * 100), share > 0 ? "bad" : "");
+}
+
 Cells job_row(const json& job) {
   const std::string id = std::to_string(job["id"].get<uint32_t>());
   const auto session = job["session"].get<uint32_t>();
@@ -45,6 +51,7 @@ Cells job_row(const json& job) {
           Cell::text(session == 0 ? "none" : std::to_string(session)),
           Cell::number(job["blocks_in_progress"].get<uint64_t>()),
           Cell::number(job["blocks_total"].get<uint64_t>()),
+          share_cell(job["degraded_share"].get<double>()),
           Cell::text(job["mitigation"].get<bool>() ? "on" : "off"),
           Cell::text(scaled_text(job["memory_bytes"].get<double>(), "B"))};
 }
@@ -109,7 +116,8 @@ std::string per_second_text(double rate) {
   return count_text(static_cast<uint64_t>(std::llround(std::max(rate, 0.0)))) + " /s";
 }
 
-std::string traffic_rows(const json& samples) {
+/// @param has_results Whether the samples count results: those of Trio-ML do.
+std::string traffic_rows(const json& samples, bool has_results) {
   if (samples.empty()) return table_rows({}, "There is no sample yet.");
   const json& last = samples.back();
   const json& before = samples[samples.size() < 2 ? 0 : samples.size() - 2];
@@ -123,11 +131,14 @@ std::string traffic_rows(const json& samples) {
   const auto blocks = [](const json& sample) {
     return sample["blocks_completed"].get<double>() + sample["blocks_degraded"].get<double>();
   };
-  return table_rows(
-      {row("Received", received, bits_text, scaled_text(received(last) / 8, "B")),
-       row("Sent", sent, bits_text, scaled_text(sent(last) / 8, "B")),
-       row("Results", blocks, per_second_text, count_text(static_cast<uint64_t>(blocks(last))))},
-      "");
+  std::vector<Cells> rows{
+      row("Received", received, bits_text, scaled_text(received(last) / 8, "B")),
+      row("Sent", sent, bits_text, scaled_text(sent(last) / 8, "B"))};
+  if (has_results) {
+    rows.push_back(
+        row("Results", blocks, per_second_text, count_text(static_cast<uint64_t>(blocks(last)))));
+  }
+  return table_rows(rows, "");
 }
 
 /// Returns the row of a job's results. @param history Of /v1/history/ID.
@@ -151,18 +162,49 @@ std::string block_rows(const json& status) {
   return table_rows(
       {{Cell::text("Completed"), Cell::number(status["blocks_completed"].get<uint64_t>())},
        {Cell::text("Degraded"), Cell::text(count_text(degraded), degraded > 0 ? "bad" : "")},
-       {Cell::text("Share degraded"),
-        Cell::text(fmt::format("{:.2f} %", status["degraded_share"].get<double>() * 100))},
+       {Cell::text("Share degraded"), share_cell(status["degraded_share"].get<double>())},
        {Cell::text("In progress"), Cell::number(status["blocks_in_progress"].get<uint64_t>())}},
       "");
 }
 
-std::string drop_rows(const json& drops) {
+/// Returns the rows of counts by name: drops or events.
+std::string count_rows(const json& counts) {
   std::vector<Cells> rows;
-  for (const auto& [reason, packets] : drops.items()) {
-    rows.push_back({Cell::text(reason), Cell::number(packets.get<uint64_t>())});
+  for (const auto& [name, packets] : counts.items()) {
+    rows.push_back({Cell::text(name), Cell::number(packets.get<uint64_t>())});
   }
   return table_rows(rows, "None.");
+}
+
+/// Returns a row for each worker of each session.
+std::string session_rows(const json& sessions) {
+  std::vector<Cells> rows;
+  for (const json& session : sessions) {
+    for (size_t rank = 0; rank < session["workers"].size(); rank++) {
+      const json& silent_s = session["silent_s"][rank];
+      const auto address = session["workers"][rank].get<std::string>();
+      rows.push_back(
+          {Cell::text(session["id"].get<std::string>()), Cell::number(rank),
+           Cell::text(address.empty() ? "not registered" : address, address.empty() ? "bad" : ""),
+           Cell::text(silent_s.is_null()
+                          ? "never"
+                          : duration_text(std::llround(silent_s.get<double>() * 1000))),
+           Cell::number(session["packets"].get<uint64_t>()),
+           Cell::number(session["slots_completed"].get<uint64_t>())});
+    }
+  }
+  return table_rows(rows, "There is no session.");
+}
+
+std::string recording_rows(const json& recordings) {
+  std::vector<Cells> rows;
+  for (const json& file : recordings["recordings"]) {
+    const auto name = file["name"].get<std::string>();
+    rows.push_back({Cell::link(name, "/v1/recordings/" + name),
+                    Cell::text(file["written"].get<std::string>()),
+                    Cell::text(scaled_text(file["size_bytes"].get<double>(), "B"))});
+  }
+  return table_rows(rows, "There is none.");
 }
 
 /// Returns the share of the time that a core had a CPU between two samples.
@@ -197,12 +239,11 @@ void add_report(Cells& cells, const json& report) {
     for (uint32_t i = 0; i < 4; i++) cells.push_back(Cell::text("unknown"));
     return;
   }
-  const double share = report["degraded_share"].get<double>();
   const bool waits = report["waited_ms"].get<uint32_t>() > 0;
   const json& ranks = report["waits_for"];
   cells.push_back(Cell::text(scaled_text(report["bytes_per_s"].get<double>(), "B/s")));
   cells.push_back(Cell::text(per_second_text(report["retransmitted_per_s"].get<double>())));
-  cells.push_back(Cell::text(fmt::format("{:.2f} %", share * 100), share > 0 ? "bad" : ""));
+  cells.push_back(share_cell(report["degraded_share"].get<double>()));
   if (waits) {
     cells.push_back(Cell::text(ranks.empty() ? "others" : ranks_text(ranks), "bad"));
   } else {
@@ -336,17 +377,30 @@ Reply Pages::dashboard() const {
   const History none;
   const json history =
       history_json(api_.config().history != nullptr ? *api_.config().history : none);
-  return page("dashboard", "Server",
-              fill(kDashboardHtml, {{"waits", wait_rows(snapshot)},
-                                    {"jobs", job_rows(status["jobs"])},
-                                    {"late", late_rows(history["lateness"])},
-                                    {"key", lateness_key()},
-                                    {"left_out", left_out_text(history)},
-                                    {"traffic", traffic_rows(history["samples"])},
-                                    {"blocks", block_rows(status)},
-                                    {"drops", drop_rows(status["drops"])},
-                                    {"cores", core_rows(status["cores"], history["samples"])}}),
-              status);
+  const bool is_aggregator = snapshot.service == wire::to_string(wire::Protocol::kTrioMl);
+  const json& samples = history["samples"];
+  std::string service;
+  if (is_aggregator) {
+    service = fill(kAggregatorHtml, {{"waits", wait_rows(snapshot)},
+                                     {"jobs", job_rows(status["jobs"])},
+                                     {"late", late_rows(history["lateness"])},
+                                     {"key", lateness_key()},
+                                     {"left_out", left_out_text(history)}});
+  } else if (snapshot.service == wire::to_string(wire::Protocol::kSwitchml)) {
+    service = fill(kSessionsHtml, {{"sessions", session_rows(status["sessions"])}});
+  }
+  const std::string counts = is_aggregator
+                                 ? fill(kBlocksHtml, {{"blocks", block_rows(status)}})
+                                 : fill(kCountsHtml, {{"counts", count_rows(status["events"])}});
+  return page(
+      "dashboard", "Server",
+      fill(kDashboardHtml,
+           {{"service", service},
+            {"traffic", fill(kTrafficHtml, {{"traffic", traffic_rows(samples, is_aggregator)}})},
+            {"counts", counts},
+            {"drops", count_rows(status["drops"])},
+            {"cores", core_rows(status["cores"], samples)}}),
+      status);
 }
 
 Reply Pages::job(const std::string& id) const {
@@ -378,7 +432,7 @@ Reply Pages::job(const std::string& id) const {
                       {"jobs", table_rows(std::vector<Cells>{job_row(job_json(*found))}, "")},
                       {"ranks", rank_rows(job["sources"], history["lateness"])},
                       {"key", lateness_key()},
-                      {"traffic", result_rows(history)},
+                      {"traffic", fill(kTrafficHtml, {{"traffic", result_rows(history)}})},
                       {"stalls", stall_rows(history["stalls"], in_seconds(snapshot.uptime))},
                       {"progress", progress_rows(job["blocks"])}}),
       status);
@@ -386,7 +440,10 @@ Reply Pages::job(const std::string& id) const {
 
 Reply Pages::events(const Reply& log) const {
   const json lines = json::parse(log.body, nullptr, /*allow_exceptions=*/false);
-  return page("events", "Events", fill(kEventsHtml, {{"events", event_rows(lines)}}),
+  const json recordings = recordings_json(api_.config().recorder);
+  return page("events", "Events",
+              fill(kEventsHtml,
+                   {{"events", event_rows(lines)}, {"recordings", recording_rows(recordings)}}),
               status_json(api_.config().snapshot()));
 }
 

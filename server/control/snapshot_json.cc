@@ -37,12 +37,11 @@ std::string text_of(const Endpoint& address) {
 /// Returns the packets that changed nothing, by reason. Reasons without packets are left out.
 nlohmann::json drops_json(const Snapshot& snapshot) {
   nlohmann::json drops = nlohmann::json::object();
-  const auto add = [&drops](const char* reason, uint64_t packets) {
+  const auto add = [&drops](const std::string& reason, uint64_t packets) {
     if (packets > 0) drops[reason] = drops.value(reason, uint64_t{0}) + packets;
   };
-  for (uint32_t i = 0; i < trio_ml::kOutcomeCount; i++) {
-    const auto outcome = static_cast<Outcome>(i);
-    if (is_refusal(outcome)) add(to_string(outcome), snapshot.counters[i].packets);
+  for (const server::OutcomeTotal& outcome : snapshot.outcomes) {
+    if (outcome.refused) add(outcome.name, outcome.packets);
   }
   for (uint32_t core = 0; core < snapshot.core_count(); core++) {
     for (const server::Drop& drop : snapshot.drops_at(core)) {
@@ -50,6 +49,15 @@ nlohmann::json drops_json(const Snapshot& snapshot) {
     }
   }
   return drops;
+}
+
+/// Returns the packets that were served, and events, by name. Names without packets are left out.
+nlohmann::json events_json(const Snapshot& snapshot) {
+  nlohmann::json events = nlohmann::json::object();
+  for (const server::OutcomeTotal& outcome : snapshot.outcomes) {
+    if (!outcome.refused && outcome.packets > 0) events[outcome.name] = outcome.packets;
+  }
+  return events;
 }
 
 /// Returns how much of the results is degraded, from 0 to 1; 0 if there are none. Counts of one
@@ -154,7 +162,10 @@ nlohmann::json job_details_json(const JobSnapshot& job, Instant now) {
 nlohmann::json counters_json(const Snapshot& snapshot) {
   nlohmann::json packets = nlohmann::json::object();
   nlohmann::json bytes = nlohmann::json::object();
-  server::add_counters<Outcome>(packets, bytes, snapshot.counters);
+  for (const server::OutcomeTotal& outcome : snapshot.outcomes) {
+    packets[outcome.name] = outcome.packets;
+    if (outcome.bytes > 0) bytes[outcome.name] = outcome.bytes;
+  }
   return {{"packets", packets}, {"bytes", bytes}};
 }
 
@@ -188,9 +199,14 @@ nlohmann::json status_json(const Snapshot& snapshot) {
   for (const auto& port : snapshot.ports) traffic = traffic + port;
   const uint64_t degraded = snapshot.packets(Outcome::kBlockDegraded);
   const uint64_t ended = snapshot.packets(Outcome::kBlockCompleted) + degraded;
-  return {{"listen", snapshot.listen.to_string()},
+  nlohmann::json sessions = nlohmann::json::array();
+  for (const auto& session : snapshot.sessions) sessions.push_back(server::session_json(session));
+  return {{"service", snapshot.service},
+          {"listen", snapshot.listen},
           {"uptime_s", in_seconds(snapshot.uptime)},
           {"jobs", jobs},
+          {"sessions", sessions},
+          {"events", events_json(snapshot)},
           {"blocks_in_progress", in_progress},
           {"blocks_completed", ended - degraded},
           {"blocks_degraded", degraded},
@@ -201,6 +217,7 @@ nlohmann::json status_json(const Snapshot& snapshot) {
           {"tx_bytes", traffic.tx_bytes},
           {"drops", drops_json(snapshot)},
           {"cores", cores_json(snapshot)},
+          {"directory", server::directory_json(snapshot.directory)},
           {"waits", find_waits(snapshot).size()}};
 }
 
@@ -227,6 +244,10 @@ nlohmann::json job_config_json(const trio_ml::JobConfig& config) {
           {"sources_are_aggregators", config.sources_are_aggregators},
           {"rank_base", config.rank_base},
           {"world", config.ranks()}};
+}
+
+nlohmann::json recordings_json(server::RecordControl* recorder) {
+  return {{"recordings", recorder == nullptr ? nlohmann::json::array() : recorder->files()}};
 }
 
 nlohmann::json wait_json(const Wait& wait) {

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "server/control/who.h"
+#include "server/record_control.h"
 #include "server/snapshot.h"
 
 namespace tributary::control {
@@ -27,5 +28,7 @@ namespace tributary::control {
 /// Returns the keys of a job as in --job. Contains no secret.
 [[nodiscard]] nlohmann::json job_config_json(const trio_ml::JobConfig& config);
 [[nodiscard]] nlohmann::json wait_json(const Wait& wait);
+/// Returns the files of recordings. @param recorder Null: there are none.
+[[nodiscard]] nlohmann::json recordings_json(server::RecordControl* recorder);
 
 }  // namespace tributary::control

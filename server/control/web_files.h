@@ -9,11 +9,16 @@
 
 namespace tributary::control {
 
+extern const std::string_view kAggregatorHtml;
+extern const std::string_view kBlocksHtml;
+extern const std::string_view kCountsHtml;
 extern const std::string_view kDashboardHtml;
 extern const std::string_view kEventsHtml;
 extern const std::string_view kJobHtml;
 extern const std::string_view kLayoutHtml;
 extern const std::string_view kLiveJs;
+extern const std::string_view kSessionsHtml;
 extern const std::string_view kStyleCss;
+extern const std::string_view kTrafficHtml;
 
 }  // namespace tributary::control

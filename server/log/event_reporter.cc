@@ -35,7 +35,7 @@ Line line_of(EventKind kind) {
     case EventKind::kSessionEnded:
       return {LogLevel::kInfo, "session_ended"};
     case EventKind::kStraggler:
-      return {LogLevel::kWarn, "straggler"};
+      return {LogLevel::kInfo, "straggler"};
     case EventKind::kPermanent:
       return {LogLevel::kWarn, "straggler_permanent"};
     case EventKind::kReturned:
@@ -199,11 +199,35 @@ void EventReporter::compare_waits(const Snapshot& snapshot) {
   waits_ = std::move(waits);
 }
 
+/// Sessions of SwitchML: they begin with their first worker, and another session may replace them.
+void EventReporter::compare_sessions(const Snapshot& snapshot) {
+  const auto write = [this](const char* event, const Session& session, LogFields fields = {}) {
+    fields["session"] = fmt::format("{:#x}", session.second);
+    fields["place"] = session.first;
+    log_.write(LogLevel::kInfo, event, fields);
+  };
+  std::map<Session, uint64_t> workers;
+  for (const SessionSnapshot& session : snapshot.sessions) {
+    const Session key{session.place, session.id};
+    const auto known = static_cast<uint64_t>(
+        std::ranges::count_if(session.workers, [](const auto& each) { return !each.empty(); }));
+    const auto before = session_workers_.find(key);
+    const bool is_new = before == session_workers_.end();
+    if (is_new) write("session_began", key, {{"workers", session.workers.size()}});
+    const bool was_complete = !is_new && before->second == session.workers.size();
+    if (known == session.workers.size() && !was_complete) write("session_complete", key);
+    workers[key] = known;
+  }
+  for (const auto& [key, known] : session_workers_) {
+    if (!workers.contains(key)) write("session_ended", key);
+  }
+  session_workers_ = std::move(workers);
+}
+
 void EventReporter::compare(const Snapshot& snapshot) {
   Counts refused;
-  for (uint32_t i = 0; i < trio_ml::kOutcomeCount; i++) {
-    const auto outcome = static_cast<Outcome>(i);
-    if (is_refusal(outcome)) refused[to_string(outcome)] = snapshot.packets(outcome);
+  for (const OutcomeTotal& outcome : snapshot.outcomes) {
+    if (outcome.refused) refused[outcome.name] = outcome.packets;
   }
   compare_counts("packets_refused", refused, refused_);
   Counts dropped;
@@ -219,6 +243,7 @@ void EventReporter::compare(const Snapshot& snapshot) {
   }
   resets_ = resets;
   compare_waits(snapshot);
+  compare_sessions(snapshot);
   has_snapshot_ = true;
 }
 

@@ -45,8 +45,12 @@ class EventReporter {
   /// Job, index of the source, and its ranks: those of a lower aggregator may change.
   using Source = std::tuple<uint32_t, uint32_t, std::vector<uint32_t>>;
 
+  /// Place and id of a session of SwitchML: those of --session have no id.
+  using Session = std::pair<uint32_t, uint64_t>;
+
   void compare_counts(const char* event, const Counts& counts, Counts& before);
   void compare_waits(const Snapshot& snapshot);
+  void compare_sessions(const Snapshot& snapshot);
 
   Log& log_;
   bool has_snapshot_ = false;
@@ -54,6 +58,7 @@ class EventReporter {
   Counts dropped_;
   std::map<Source, Instant> waits_;  ///< When the wait was first seen.
   std::set<Source> waits_logged_;
+  std::map<Session, uint64_t> session_workers_;  ///< Registered workers.
   uint64_t resets_ = 0;
   uint64_t events_lost_ = 0;
 };

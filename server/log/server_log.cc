@@ -5,8 +5,8 @@
 
 namespace tributary::server {
 
-ServerLog::ServerLog(LogConfig config, Appliance& appliance)
-    : appliance_(appliance),
+ServerLog::ServerLog(LogConfig config, ObservedServer& server)
+    : server_(server),
       log_(std::move(config)),
       reporter_(log_),
       thread_([this](const std::stop_token& stop) { run(stop); }) {}
@@ -19,9 +19,9 @@ void ServerLog::stop() {
 }
 
 void ServerLog::drain() {
-  appliance_.take_events([this](const trio_ml::Event& event) { reporter_.report(event); });
-  for (const uint8_t job : appliance_.take_drained()) reporter_.report_drained(job);
-  reporter_.report_lost(appliance_.events_lost());
+  server_.take_events([this](const trio_ml::Event& event) { reporter_.report(event); });
+  for (const uint8_t job : server_.take_drained()) reporter_.report_drained(job);
+  reporter_.report_lost(server_.events_lost());
   log_.end_windows();
 }
 
@@ -32,7 +32,7 @@ void ServerLog::run(const std::stop_token& stop) {
     drain();
     const auto now = std::chrono::steady_clock::now();
     if (log_.takes(LogLevel::kWarn) && now >= compare_at) {
-      reporter_.compare(appliance_.snapshot());
+      reporter_.compare(server_.snapshot());
       compare_at = now + kCompareEvery;
     }
     stopped_.wait_for(lock, stop, kDrainEvery, [] { return false; });
@@ -60,7 +60,7 @@ void ServerLog::set_level(LogLevel level) {
 
 nlohmann::ordered_json ServerLog::stats() const {
   nlohmann::ordered_json stats = log_.stats();
-  stats["events_lost"] = appliance_.events_lost();
+  stats["events_lost"] = server_.events_lost();
   return stats;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// The thread that writes an aggregator's log.
+/// The thread that writes a server's log.
 ///
 /// Model:   Every kDrainEvery it takes the events that the cores have noted; every kCompareEvery it
 ///          compares snapshots, unless the level leaves their lines out. A core notes an event in a
@@ -15,9 +15,9 @@
 #include <stop_token>
 #include <thread>
 
-#include "server/appliance.h"
 #include "server/log/event_reporter.h"
 #include "server/log/log.h"
+#include "server/observed_server.h"
 
 namespace tributary::server {
 
@@ -26,11 +26,11 @@ inline constexpr std::chrono::milliseconds kCompareEvery{1000};
 
 class ServerLog final : public LogControl {
  public:
-  /// @param appliance Must outlive this object.
-  ServerLog(LogConfig config, Appliance& appliance);
+  /// @param server Must outlive this object.
+  ServerLog(LogConfig config, ObservedServer& server);
   ~ServerLog() override { stop(); }
 
-  /// Writes the last events and ends the thread. Call it after Appliance::stop(). Idempotent.
+  /// Writes the last events and ends the thread. Call it after the server's cores have ended. Idempotent.
   void stop();
 
   [[nodiscard]] Log& log() { return log_; }
@@ -44,7 +44,7 @@ class ServerLog final : public LogControl {
   void run(const std::stop_token& stop);
   void drain();
 
-  Appliance& appliance_;
+  ObservedServer& server_;
   Log log_;
   EventReporter reporter_;
   std::mutex mutex_;

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/recording/record_keeper.h"
 
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "base/assert.h"
 #include "base/clock.h"
@@ -76,6 +81,27 @@ void RecordKeeper::set_on(bool on) {
   const std::lock_guard lock(switch_mutex_);
   appliance_.set_recording(on);
   on_.store(on);
+}
+
+nlohmann::json RecordKeeper::files() {
+  nlohmann::json rows = nlohmann::json::array();
+  if (!files_) return rows;
+  std::vector<recorder::RecordingFile> files = files_->list();
+  std::ranges::reverse(files);
+  for (const recorder::RecordingFile& file : files) {
+    const auto written = std::chrono::time_point_cast<std::chrono::system_clock::duration>(
+        std::chrono::file_clock::to_sys(file.written));
+    rows.push_back(
+        {{"name", file.name},
+         {"written", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}",
+                                 fmt::gmtime(std::chrono::system_clock::to_time_t(written)))},
+         {"size_bytes", file.size_bytes}});
+  }
+  return rows;
+}
+
+std::optional<std::string> RecordKeeper::file(const std::string& name) {
+  return files_ ? files_->read(name) : std::nullopt;
 }
 
 nlohmann::json RecordKeeper::state() {

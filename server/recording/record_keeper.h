@@ -56,6 +56,8 @@ class RecordKeeper final : public RecordControl {
 
   [[nodiscard]] std::string recording() override;
   void set_on(bool on) override;
+  [[nodiscard]] nlohmann::json files() override;
+  [[nodiscard]] std::optional<std::string> file(const std::string& name) override;
   [[nodiscard]] nlohmann::json state() override;
 
  private:

@@ -8,6 +8,7 @@
 
 #include "base/assert.h"
 #include "base/clock.h"
+#include "base/cpus.h"
 #include "io/udp/socket_address.h"
 #include "io/udp/udp_port.h"
 #include "server/engine_stats.h"
@@ -143,6 +144,7 @@ Result<void> SwitchmlAppliance::configure_sessions() {
 
 void SwitchmlAppliance::stop() {
   control_.reset();
+  const std::lock_guard lock(mutex_);
   if (engine_ != nullptr) engine_->stop();
 }
 
@@ -206,32 +208,64 @@ Instant SwitchmlAppliance::last_heard_at(uint32_t place) {
   return latest;
 }
 
-nlohmann::json SwitchmlAppliance::session_stats(uint32_t place) {
-  const SessionBook::Entry& entry = *book_.entries()[place];
-  std::vector<Instant> heard(entry.config.workers);
-  each_shard([&](switchml::Shard& shard) {
-    const auto& on_core = shard.session(place).last_heard_at;
-    for (size_t i = 0; i < heard.size(); i++) heard[i] = std::max(heard[i], on_core[i]);
+std::vector<SessionSnapshot> SwitchmlAppliance::read_book() const {
+  std::vector<SessionSnapshot> sessions;
+  for (uint32_t place = 0; place < book_.entries().size(); place++) {
+    const auto& entry = book_.entries()[place];
+    if (!entry) continue;
+    SessionSnapshot& session = sessions.emplace_back();
+    session.place = place;
+    session.id = entry->id;
+    session.configured = entry->configured;
+    session.elements = entry->config.elements;
+    session.slots = entry->config.slots;
+    session.silent_for.resize(entry->config.workers);
+    for (const Endpoint& worker : entry->workers) {
+      const bool registered = worker.address != Endpoint{}.address;
+      session.workers.push_back(registered ? address_text(worker) : std::string());
+    }
+  }
+  return sessions;
+}
+
+void SwitchmlAppliance::read_shard(const switchml::Shard& shard, Instant now,
+                                   std::vector<SessionSnapshot>& sessions) {
+  for (SessionSnapshot& session : sessions) {
+    const switchml::Session& part = shard.session(session.place);
+    session.packets += part.packets;
+    session.slots_completed += part.slots_completed;
+    for (size_t i = 0; i < session.silent_for.size(); i++) {
+      if (part.last_heard_at[i] == Instant()) continue;
+      const Duration silent = std::max(now - part.last_heard_at[i], Duration());
+      session.silent_for[i] = std::min(session.silent_for[i].value_or(silent), silent);
+    }
+  }
+}
+
+Snapshot SwitchmlAppliance::snapshot() {
+  Snapshot snapshot;
+  snapshot.at = monotonic_now();
+  snapshot.uptime = snapshot.at - started_at_;
+  snapshot.service = to_string(wire::Protocol::kSwitchml);
+  snapshot.listen = local().to_string();
+  const std::lock_guard lock(mutex_);
+  snapshot.sessions = read_book();
+  // The cores allocate nothing.
+  snapshot.cores.reserve(config_.cores);
+  snapshot.ports.reserve(config_.cores);
+  snapshot.rx_dropped.reserve(config_.cores);
+  std::vector<switchml::Counters> counters(config_.cores);
+  uint32_t core_index = 0;
+  engine_->inspect([&](Engine::Core& core) {
+    const switchml::Shard& shard = *shards_[core_index];
+    snapshot.cores.push_back({core.counters(), thread_cpu_time()});
+    snapshot.ports.push_back(core.queue().counters());
+    snapshot.rx_dropped.push_back(core.queue().rx_dropped());
+    counters[core_index++] = shard.counters();
+    read_shard(shard, snapshot.at, snapshot.sessions);
   });
-  nlohmann::json stats{{"id", fmt::format("{:#x}", entry.id)},
-                       {"configured", entry.configured},
-                       {"elements", entry.config.elements},
-                       {"slots", entry.config.slots},
-                       {"workers", nlohmann::json::array()},
-                       {"silent_s", nlohmann::json::array()},
-                       {"packets", 0},
-                       {"slots_completed", 0}};
-  // The others wait for a worker that is silent for long or was never heard.
-  for (const Instant last_heard_at : heard) {
-    const bool never = last_heard_at == Instant();
-    stats["silent_s"].push_back(
-        never ? nlohmann::json() : nlohmann::json(in_seconds(monotonic_now() - last_heard_at)));
-  }
-  for (const Endpoint& worker : entry.workers) {
-    const bool registered = worker.address != Endpoint{}.address;
-    stats["workers"].push_back(registered ? address_text(worker) : std::string());
-  }
-  return stats;
+  for (const auto& of_core : counters) snapshot.add_all(of_core, switchml::Outcome::kNotIp);
+  return snapshot;
 }
 
 nlohmann::json SwitchmlAppliance::stats() {
@@ -247,25 +281,17 @@ nlohmann::json SwitchmlAppliance::stats() {
                        {"sessions", nlohmann::json::array()}};
   for (const Endpoint& at : control_points()) stats["control"].push_back(at.to_string());
   const std::lock_guard lock(mutex_);
-  std::vector<uint32_t> places;
-  for (uint32_t place = 0; place < book_.entries().size(); place++) {
-    if (!book_.entries()[place]) continue;
-    places.push_back(place);
-    stats["sessions"].push_back(session_stats(place));
-  }
+  std::vector<SessionSnapshot> sessions = read_book();
   uint32_t core_index = 0;
   engine_->inspect([&](Engine::Core& core) {
     const switchml::Shard& shard = *shards_[core_index++];
     add_counters<switchml::Outcome>(stats["counters"], stats["bytes"], shard.counters());
     stats["cores"].push_back(core_stats(core.counters()));
     stats["ports"].push_back(port_stats(core.queue()));
-    for (size_t i = 0; i < places.size(); i++) {
-      const switchml::Session& session = shard.session(places[i]);
-      nlohmann::json& row = stats["sessions"][i];
-      row["packets"] = row["packets"].get<uint64_t>() + session.packets;
-      row["slots_completed"] = row["slots_completed"].get<uint64_t>() + session.slots_completed;
-    }
+    read_shard(shard, monotonic_now(), sessions);
   });
+  for (const SessionSnapshot& session : sessions)
+    stats["sessions"].push_back(session_json(session));
   return stats;
 }
 

@@ -3,7 +3,7 @@
 /// SwitchML's switch as a server: the packet program on the live engine over UDP sockets or a frame
 /// device, its sessions, and the control points that register workers.
 ///
-/// Threads: One thread calls start(), stop() and stats(); any thread may call join(). The engine's
+/// Threads: One thread calls start(), stop() and stats(); any thread may call join() and snapshot(). The engine's
 ///          cores and the control points have threads of their own.
 /// Errors:  start() returns one line, for example that the port is in use or a session does not
 ///          fit.
@@ -22,6 +22,7 @@
 #include "engine/live/live_engine.h"
 #include "io/devices/device_port.h"
 #include "memory/shared_memory.h"
+#include "server/observed_server.h"
 #include "server/switchml/control_server.h"
 #include "server/switchml/session_book.h"
 
@@ -45,10 +46,10 @@ struct SwitchmlConfig {
   ControlConfig control{};  ///< No control points if it has no addresses.
 };
 
-class SwitchmlAppliance final : private SessionPlaces, private SessionDesk {
+class SwitchmlAppliance final : public ObservedServer, private SessionPlaces, private SessionDesk {
  public:
   static Result<std::unique_ptr<SwitchmlAppliance>> start(const SwitchmlConfig& config);
-  ~SwitchmlAppliance();
+  ~SwitchmlAppliance() override;
 
   /// Stops the control points, then the cores after their current burst. Idempotent.
   void stop();
@@ -59,6 +60,7 @@ class SwitchmlAppliance final : private SessionPlaces, private SessionDesk {
 
   /// Returns every counter by name, as `tributary serve --protocol switchml --json` writes it.
   [[nodiscard]] nlohmann::json stats();
+  [[nodiscard]] Snapshot snapshot() override;
   /// Returns sentences about what slows this machine down, for people to read.
   [[nodiscard]] const std::vector<std::string>& warnings() const { return warnings_; }
   [[nodiscard]] Endpoint local() const { return port_->local(); }
@@ -76,7 +78,11 @@ class SwitchmlAppliance final : private SessionPlaces, private SessionDesk {
   [[nodiscard]] Result<SwitchAddress> address_for(const Endpoint& worker) const;
   [[nodiscard]] Result<void> make_shards();
   [[nodiscard]] Result<void> configure_sessions();
-  [[nodiscard]] nlohmann::json session_stats(uint32_t place);
+  /// Returns the sessions without what the cores know of them. @pre mutex_ is held.
+  [[nodiscard]] std::vector<SessionSnapshot> read_book() const;
+  /// Adds what a core knows of the sessions. Runs in the core's thread.
+  static void read_shard(const switchml::Shard& shard, Instant now,
+                         std::vector<SessionSnapshot>& sessions);
 
   // SessionPlaces. The engine's cores are paused during each call.
   void begin(uint32_t place, const switchml::SessionConfig& session) override;

@@ -99,7 +99,10 @@ TEST(JoinPlan, MitigationAtOneAggregatorOnlyIsRefusedByName) {
             "job 5 has straggler mitigation at aggregator 10.0.0.2:12000, but not at "
             "10.0.0.1:12000; give the jobs the same mitigation, on or off");
   EXPECT_THAT(refusal(on, off), HasSubstr("at aggregator 10.0.0.1:12000, but not at 10.0.0.2"));
-  EXPECT_EQ(refusal(on, slower), "");
+  EXPECT_EQ(refusal(on, slower),
+            "job 5 has a straggler timeout of 10 ms at aggregator 10.0.0.1:12000, and of 20 ms at "
+            "10.0.0.2:12000; give the jobs the same timeout_ms");
+  EXPECT_EQ(refusal(on, on), "");
 }
 
 TEST(JoinPlan, AutomaticWindowsFollowTheWeights) {
@@ -109,6 +112,19 @@ TEST(JoinPlan, AutomaticWindowsFollowTheWeights) {
   const uint32_t whole = auto_window(config.gradients, config.world);
   EXPECT_EQ(plan.first_channel(0).window, weighted_window(whole, 1, 4));
   EXPECT_EQ(plan.first_channel(1).window, weighted_window(whole, 3, 4));
+}
+
+// A caller that has one address cannot know whether a directory will name several aggregators.
+TEST(JoinPlan, WindowsByWeightsNeedSeveralAggregators) {
+  CommunicatorConfig config = on({at(1, 1), at(2, 3)});
+  config.window_by_weights = true;
+  const uint32_t whole = auto_window(config.gradients, config.world);
+  EXPECT_EQ(JoinPlan(config).first_channel(0).window, weighted_window(whole, 1, 4));
+  EXPECT_EQ(JoinPlan(config).first_channel(1).window, weighted_window(whole, 3, 4));
+  config.aggregators = {at(1, 0), at(2, 3)};
+  EXPECT_EQ(JoinPlan(config).first_channel(0).window, 256U);
+  config.aggregators = {};
+  EXPECT_EQ(JoinPlan(config).first_channel(0).window, 256U);
 }
 
 TEST(JoinPlan, PacketsThatFitAllPathsMayShrink) {

@@ -108,6 +108,37 @@ TEST(SilenceWatch, OnlyAggregatorMayBeSilentUntilTheDeadline) {
   EXPECT_EQ(tensor.transfer.outcome.status, Status::kAggregatorGone);
 }
 
+/// Lets a session hear that its aggregator's upper one has been silent for a time, while a tensor
+/// waits. @return the text of the session's end; empty: it goes on.
+std::string end_after_upper_silence(const host::CommunicatorConfig& config, Duration silent_for) {
+  ProtocolBed bed(config);
+  bed.join();
+  Message notice = bed.control(MessageType::kNotice, 0);
+  notice.body.reason = Reason::kUpstreamSilent;
+  notice.body.group = Endpoint::ipv4(0x0a000009, 12000);
+  notice.body.timeout_us = static_cast<uint32_t>(in_microseconds(silent_for));
+  bed.receive(notice);  // Nobody waits: it ends nothing.
+  EXPECT_EQ(bed.protocol.phase(), WorkerProtocol::Phase::kRunning);
+  IntTransfer tensor({1, 2, 3});
+  bed.protocol.submit(tensor.transfer, bed.now);
+  (void)bed.take_sent();
+  bed.receive(notice);
+  EXPECT_EQ(tensor.transfer.done, bed.protocol.status() == Status::kAggregatorGone);
+  return bed.protocol.status_text();
+}
+
+TEST(SilenceWatch, SilentUpperAggregatorOfOneOfSeveralIsLostAfterTheLimit) {
+  EXPECT_EQ(end_after_upper_silence(config_of(2), milliseconds(1999)), "");
+  EXPECT_THAT(end_after_upper_silence(config_of(2), milliseconds(2000)),
+              HasSubstr("upper aggregator 10.0.0.9:12000 (above 10.0.0.1:12000) has not answered "
+                        "for 2.0 s"));
+  EXPECT_EQ(end_after_upper_silence(config_of(1), seconds(50)), "");
+  auto config = config_of(1);
+  config.server_silent = seconds(9);
+  EXPECT_EQ(end_after_upper_silence(config, milliseconds(8999)), "");
+  EXPECT_NE(end_after_upper_silence(config, seconds(9)), "");
+}
+
 TEST(SilenceWatch, AggregatorThatWaitsForAStragglerAnswers) {
   ProtocolBed bed(config_of(2));
   bed.join();

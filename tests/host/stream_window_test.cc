@@ -186,6 +186,32 @@ TEST(StreamWindow, TransfersWaitForTheWindow) {
   EXPECT_TRUE(stream.can_send());
 }
 
+TEST(StreamWindow, PositionsGoInGroups) {
+  std::vector<int32_t> tensor(20);
+  Transfer transfer = integers(tensor);
+  StreamWindow stream;
+  stream.open(/*window=*/12, /*gradients=*/1);
+  stream.gather(5);  // A quarter of the window is less: 3.
+  stream.submit(transfer);
+  const auto send_all = [&stream] {
+    uint32_t count = 0;
+    for (; stream.can_send(); count++) stream.take_next(Instant());
+    return count;
+  };
+  EXPECT_EQ(send_all(), 12U);
+  for (uint64_t done = 0; done < 2; done++) {
+    EXPECT_EQ(stream.finish(done), nullptr);
+    EXPECT_FALSE(stream.can_send()) << done;
+  }
+  EXPECT_EQ(stream.finish(2), nullptr);
+  EXPECT_EQ(send_all(), 3U);
+  stream.limit(4);  // 12 are in flight.
+  for (uint64_t done = 3; done < 12; done++) EXPECT_EQ(stream.finish(done), nullptr);
+  EXPECT_EQ(send_all(), 1U);  // A quarter of 4.
+  stream.limit(12);
+  EXPECT_EQ(send_all(), 4U);  // All that are left.
+}
+
 TEST(StreamWindow, ALaterTransferMayBeDoneFirst) {
   std::vector<int32_t> tensor(1);
   Transfer first = integers(tensor);

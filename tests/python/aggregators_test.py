@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import select
+import socket
 import subprocess
 import threading
 import unittest
@@ -42,7 +43,7 @@ def with_variables(**variables):
     """Sets these variables, and none of the module's others."""
     kept = {name: value for name, value in os.environ.items()
             if name not in ("TRIBUTARY_URL", "TRIBUTARY_AGGREGATORS", "TRIBUTARY_JOB", "LOCAL_RANK",
-                            "MASTER_ADDR", "MASTER_PORT")}
+                            "MASTER_ADDR", "MASTER_PORT", "LOCAL_WORLD_SIZE", "WORLD_SIZE")}
     return mock.patch.dict(os.environ, {**kept, **variables}, clear=True)
 
 
@@ -72,21 +73,52 @@ class FirstHere(unittest.TestCase):
 
     def test_is_the_lowest_rank_of_the_machine_otherwise(self):
         with with_variables():
-            store = Store({"tributary/0/machines/0": "another machine"})
+            store = Store({"tributary/0/machines/0": "another machine", "tributary/0/machines/1": aggregators._machine()})
             self.assertTrue(aggregators._is_first_here(store, 1, 0))
             self.assertFalse(aggregators._is_first_here(store, 2, 0))
 
 
-class Listens(unittest.TestCase):
-    def test_on_the_families_that_others_may_find_under_the_name(self):
-        hosts = (("10.0.0.1", "0.0.0.0"), ("[fd00::1]", "[::]"), ("localhost", "[::]"), ("one", "[::]"))
-        for host, address in hosts:
-            with mock.patch.object(aggregators.socket, "socket"):
-                self.assertEqual(aggregators._listens(host)[0], address)
+class AllHere(unittest.TestCase):
+    def test_by_torchrun_s_variables(self):
+        for local, all_here in (("4", True), ("2", False)):
+            with with_variables(LOCAL_WORLD_SIZE=local, WORLD_SIZE="4"):
+                self.assertEqual(aggregators._are_all_here(Store({}), 4, 0), all_here)
 
-    def test_on_ipv4_for_a_name_without_ipv6(self):
-        with mock.patch.object(aggregators.socket, "socket", side_effect=OSError):
-            self.assertEqual(aggregators._listens("one")[0], "0.0.0.0")
+    def test_by_the_machines_otherwise(self):
+        for machine, all_here in ((aggregators._machine(), True), ("another machine", False)):
+            with with_variables():
+                store = Store({f"tributary/0/machines/{rank}": aggregators._machine() for rank in range(3)}
+                              | {"tributary/0/machines/2": machine})
+                self.assertEqual(aggregators._are_all_here(store, 3, 0), all_here)
+
+
+class Address(unittest.TestCase):
+    """A machine with the addresses 10.0.0.1 and fd00::1."""
+
+    NAMES = {"one": ["10.0.0.1"], "debian": ["127.0.1.1", "10.0.0.1"], "two": ["10.0.0.1", "fd00::1"], "own": ["127.0.1.1"]}
+
+    def address_of(self, host, here=("10.0.0.1", "fd00::1", "::")):
+        def getaddrinfo(name, port, **_):
+            if name == "unknown":
+                raise OSError
+            return [(None, None, None, "", (address, 0)) for address in self.NAMES.get(name, [name])]
+
+        with mock.patch.object(aggregators, "_free_port", lambda address: 5 if address in here else None), \
+                mock.patch.object(aggregators.socket, "getaddrinfo", getaddrinfo):
+            return aggregators._address_of(host)
+
+    def test_is_the_one_that_other_machines_find(self):
+        for host, address in (("10.0.0.1", "10.0.0.1"), ("[fd00::1]", "fd00::1"), ("one", "10.0.0.1"), ("debian", "10.0.0.1")):
+            self.assertEqual(self.address_of(host), address)
+
+    def test_is_any_if_they_may_find_several(self):
+        for host in ("two", "own", "unknown"):
+            self.assertEqual(self.address_of(host), "::")
+            self.assertEqual(self.address_of(host, here=("10.0.0.1",)), "0.0.0.0")  # Without IPv6.
+
+    def test_is_any_if_a_router_translates_it(self):
+        self.assertEqual(self.address_of("10.0.0.9"), "0.0.0.0")
+        self.assertEqual(self.address_of("[fd00::9]"), "::")
 
 
 LIMIT_S = 0.001
@@ -189,6 +221,15 @@ input()
 
 
 class Processes(unittest.TestCase):
+    def test_an_aggregator_for_one_machine_cannot_be_reached_from_another(self):
+        with with_variables(LOCAL_RANK="0", LOCAL_WORLD_SIZE="1", WORLD_SIZE="1", MASTER_ADDR="10.0.0.1"):
+            url = aggregators.url(Store({}), 0, 1, 60)
+        self.addCleanup(aggregators.stop)
+        self.assertRegex(url, r"^tributary://127\.0\.0\.1:\d+/job/1$")
+        # A server at 0.0.0.0 would have this address, too.
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:
+            other.bind(("127.0.0.2", int(url.split(":")[2].partition("/")[0])))
+
     def test_an_aggregator_outlives_the_thread_that_asked_for_it(self):
         with with_variables(LOCAL_RANK="0"):
             urls = []

@@ -252,7 +252,7 @@ def unused():
     return model
 
 
-def metric(place, every=1, op=dist.ReduceOp.SUM):
+def metric(place, every=1, op=dist.ReduceOp.SUM, group=None):
     """An all-reduce of a metric: before or inside the branch, at its end, or after it, in each step or in some."""
     model = plain_model()
     ddp = DistributedDataParallel(model)
@@ -261,7 +261,7 @@ def metric(place, every=1, op=dist.ReduceOp.SUM):
 
     def add():
         total = torch.tensor([100.0 * (rank + 1)])
-        dist.all_reduce(total, op=op)
+        dist.all_reduce(total, op=op, group=group)
         assert op != dist.ReduceOp.SUM or total.item() == 600, total
 
     tributary.torch.on_degraded(report_degraded)
@@ -277,7 +277,7 @@ def metric(place, every=1, op=dist.ReduceOp.SUM):
             if place == "inside":
                 add()
             loss.backward()
-            if place == "end":
+            if place == "end" and step % every == every - 1:
                 add()
         if place == "after" and step % every == 0:
             add()
@@ -307,6 +307,37 @@ def metric_at_the_end():
 
 def mean_at_the_end():
     return metric("end", op=dist.ReduceOp.AVG)
+
+
+def metric_in_some_steps():
+    return metric("end", every=3)
+
+
+def metric_of_another_group():
+    return metric("end", every=3, group=dist.new_group())
+
+
+def hidden_metric(at_the_end):
+    """A branch that the source does not show as one."""
+    ddp = DistributedDataParallel(plain_model())
+    catch_up = tributary.torch.CatchUp(ddp)
+
+    def compute(step):
+        if not at_the_end:
+            dist.all_reduce(torch.ones(3))
+        backward(ddp, step)
+        if at_the_end:
+            dist.all_reduce(torch.ones(3))
+
+    return steps(ddp, lambda step: catch_up.take_gradients() or compute(step))
+
+
+def hidden_metric_inside():
+    return hidden_metric(at_the_end=False)
+
+
+def hidden_metric_at_the_end():
+    return hidden_metric(at_the_end=True)
 
 
 def two_models():

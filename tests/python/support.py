@@ -100,10 +100,13 @@ def launch(processes, script, *arguments, flags=(), environment=None):
     )
 
 
-def torchrun(processes, script, environment):
-    """Runs a script under torchrun; returns the completed process with its output as text."""
+def torchrun(processes, script, environment, by_run=True):
+    """Runs a script under torchrun; returns the completed process with its output as text.
+
+    by_run: start it through tributary.run. Otherwise it must import tributary.torch itself.
+    """
     return subprocess.run(
         [PYTHON, "-m", "torch.distributed.run", "--nproc_per_node", str(processes), "-r", "1", "-t", "1",
-         "--master_port", str(free_port()), "-m", "tributary.run", str(script)],
+         "--master_port", str(free_port()), *(("-m", "tributary.run") if by_run else ()), str(script)],
         capture_output=True, text=True, timeout=LIMIT_S, env={**os.environ, **environment},
     )

@@ -4,6 +4,8 @@ import json
 import os
 import pathlib
 import re
+import shutil
+import signal
 import subprocess
 import tempfile
 import unittest
@@ -35,14 +37,20 @@ class Torch(support.ServerTest):
     def test_hooks_whose_callbacks_start_all_reduces(self):
         self.assert_all_well(self.ranks(2, "ranks_hooks.py"), 2)
 
+    def test_the_last_bucket_of_a_backward_pass_has_the_first_priority(self):
+        self.assert_all_well(self.ranks(2, "ranks_priorities.py", flags=("--url-option", "priorities=2")), 2)
+
     def test_operations_of_gloo_end_by_the_deadline_and_its_groups_at_exit(self):
         ended = self.ranks(2, "ranks_waiting.py", flags=("--deadline-ms", "3000"))
         self.assert_all_well(ended, 2)
 
     def test_ranks_of_torchrun_start_aggregators(self):
-        for environment in ({}, {"TRIBUTARY_AGGREGATORS": "2"}):
+        sealed = {"TRIBUTARY_JOB": "auth=header", "TRIBUTARY_URL": "tributary:///job/1?auth=header",
+                  "TRIBUTARY_SECRET": "a secret for this test"}
+        for environment in ({}, {"TRIBUTARY_AGGREGATORS": "2"}, sealed):
             ended = support.torchrun(2, support.HERE / "ranks_collectives.py", environment)
             self.assert_all_well(ended, 2)
+            self.assertNotIn("control socket", ended.stderr)
 
     def test_a_process_may_create_another_group(self):
         self.assert_all_well(self.ranks(1, "ranks_again.py"), 1)
@@ -109,11 +117,21 @@ class Torch(support.ServerTest):
         nowhere = {"TRIBUTARY_LIBRARY": "/nowhere/lib.so"}
         checked = self.ranks(3, "ranks_collectives.py", environment=nowhere)
         self.assertEqual(checked.returncode, 2, checked.stdout + checked.stderr)
-        self.assertRegex(checked.stderr, r"\Atributary launch: libtributary.so.0 cannot .*\n\Z")
-        unchecked = support.torchrun(2, support.HERE / "ranks_collectives.py", {
-            **nowhere, "TRIBUTARY_URL": "tributary://127.0.0.1:1/job/1"})
-        self.assertEqual(unchecked.stderr.count("cannot be loaded"), 1, unchecked.stderr)
-        self.assertNotIn("in _open", unchecked.stderr)
+        self.assertRegex(checked.stderr, r"\Atributary launch: TRIBUTARY_LIBRARY=/nowhere/lib.so cannot .*\n\Z")
+        for script, options in (("ranks_collectives.py", {}), ("ranks_importing.py", {"by_run": False})):
+            unchecked = support.torchrun(2, support.HERE / script, nowhere, **options)
+            self.assertEqual(unchecked.stderr.count("cannot be loaded; set it to"), 1, unchecked.stderr)
+            self.assertNotIn("init_process_group", unchecked.stderr)
+
+    def test_a_missing_program_is_one_line_of_one_rank(self):
+        with tempfile.TemporaryDirectory() as folder:
+            library = pathlib.Path(folder) / "libtributary.so.0"
+            shutil.copy(os.environ["TRIBUTARY_LIBRARY"], library)
+            ended = support.torchrun(
+                2, support.HERE / "ranks_importing.py", {"TRIBUTARY_LIBRARY": str(library), "PATH": "/usr/bin:/bin"},
+                by_run=False)
+        self.assertEqual(ended.stderr.count("the program tributary, which starts"), 1, ended.stderr)
+        self.assertNotIn("init_process_group", ended.stderr)
 
     def test_a_killed_aggregator_is_named_by_all(self):
         server = self.serve("id=1,sources=2,block_grad_max=4095")
@@ -148,6 +166,12 @@ class Examples(support.ServerTest):
         self.assertGreater(result["seconds"], 0)
         self.assertGreater(result["step_ms"], 0)
         self.assertEqual(result["degraded"]["all_reduces"], 3 * 19)
+
+    def test_gloo_ends(self):
+        # Gloo's destructor may wait for a thread that needs the interpreter's lock, so several runs.
+        for _ in range(3):
+            result = self.run_example(2, "digits_ddp.py", "--backend", "gloo", "--epochs", "1")
+            self.assertTrue(result["parameters_identical"])
 
     def test_loss_without_a_url(self):
         variables = {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0", "MASTER_ADDR": "127.0.0.1",
@@ -196,6 +220,27 @@ class Examples(support.ServerTest):
         self.assertIn(f"without the lost aggregator {servers[1].address()}", text)
         self.assertIn("rejoined: [0, 1, 2], parameters identical: True", text)
         self.assertIn("epoch 3: rejoined: [", text)
+
+    def test_rejoin_without_an_aggregator_that_launch_started(self):
+        command = [support.PROGRAM, "launch", "--python", support.PYTHON, "-n", "3", "--aggregators", "2",
+                   str(EXAMPLES / "rejoin.py")]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as launcher:
+            lines = []
+            for line in launcher.stdout:
+                lines.append(line)
+                if "epoch 1: rejoined: []" in line:
+                    os.kill(aggregators_below(launcher.pid)[1], signal.SIGKILL)
+            text = "".join(lines) + launcher.stderr.read()
+        self.assertEqual(launcher.returncode, 0, text)
+        self.assertRegex(text, r"aggregator 1 ended with signal 9 .*; 1 of 2 shares are left")
+        self.assertIn("rejoined: [0, 1, 2], parameters identical: True", text)
+        self.assertIn("epoch 3: rejoined: [", text)
+
+
+def aggregators_below(launcher):
+    """Returns the process ids of the aggregators that a launcher has started, in their order."""
+    children = pathlib.Path(f"/proc/{launcher}/task/{launcher}/children").read_text().split()
+    return [int(one) for one in children if b"\0serve\0" in pathlib.Path(f"/proc/{one}/cmdline").read_bytes()]
 
 
 if __name__ == "__main__":

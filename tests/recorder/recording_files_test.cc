@@ -66,6 +66,30 @@ TEST(RecordingFiles, FileOfACrashIsAsNewAsItsCrash) {
   EXPECT_EQ(files_in(scratch.path()), kFilesMax);
 }
 
+TEST(RecordingFiles, ListsAndReadsItsOwnFilesOnly) {
+  const testing::ScratchDirectory scratch;
+  const auto files = RecordingFiles::open(scratch.path(), "a");
+  ASSERT_TRUE(files.has_value());
+  EXPECT_TRUE(files->list().empty());
+  const std::string first = "a-20200110T000000.000Z-stall.trec";
+  static_cast<void>(scratch.file(first));
+  static_cast<void>(scratch.file("b-20200110T000000.000Z-stall.trec"));
+  std::filesystem::last_write_time(
+      scratch.path() / first,
+      std::filesystem::file_time_type::clock::now() - std::chrono::hours(1));
+  const auto path = files->store(Cause::kSignal, std::string("\0content", 8));
+  ASSERT_TRUE(path.has_value()) << path.error().text;
+  const auto found = files->list();
+  ASSERT_EQ(found.size(), 2U);
+  EXPECT_EQ(found[0].name, first);
+  EXPECT_EQ(found[1].name, std::filesystem::path(*path).filename().string());
+  EXPECT_EQ(found[1].size_bytes, 8U);
+  EXPECT_EQ(files->read(found[1].name), std::string("\0content", 8));
+  for (const char* name : {"", "..", "b-20200110T000000.000Z-stall.trec", "../a", "a-notes.trec"}) {
+    EXPECT_EQ(files->read(name), std::nullopt) << name;
+  }
+}
+
 TEST(RecordingFiles, AStartRemovesTheOldestOfManyAbnormalEnds) {
   const testing::ScratchDirectory scratch;
   for (uint32_t i = 0; i < kFilesMax + 5; i++) {

@@ -196,6 +196,9 @@ TEST_F(DirectoryTest, AggregatorWithoutTheJobIsLeftOut) {
   const nlohmann::json stats = directory_->stats();
   EXPECT_EQ(stats["directory"][0]["aggregators"][1]["answers"], false);
   EXPECT_EQ(stats["directory"][0]["aggregators"][1]["fault"], "it has no job 1");
+  // The control API has the same; an aggregator that is no directory has nothing.
+  EXPECT_EQ(directory_json(directory_->snapshot().directory), stats["directory"]);
+  EXPECT_TRUE(other->snapshot().directory.empty());
 }
 
 TEST_F(DirectoryTest, RefusesAPlanWithoutAggregators) {

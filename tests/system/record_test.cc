@@ -136,7 +136,7 @@ TEST_F(Record, WorkersWriteFilesOnASignalAndOnAStall) {
                                        "--local",    "off",  "--record",     folder};
   // Rank 0 waits for the other one at its join.
   auto waiting = start_worker(server, 0, kWorld, words);
-  EXPECT_TRUE(waiting->wait_for_error("waits"));
+  EXPECT_TRUE(waiting->wait_for_error("waiting to join"));
   waiting->signal(SIGUSR2);
   const std::string asked = wait_for_file("-signal", folder);
   ASSERT_NE(asked, "");

@@ -74,8 +74,21 @@ TEST_F(ShardedJob, WindowsFollowTheWeightsUnlessTheyAreGiven) {
   };
   const std::string both = first_.address() + "=3," + second_.address() + "=1";
   EXPECT_EQ(window_of(both, {}), 0U);
+  EXPECT_GT(result_of(0)["windows"][0], result_of(0)["windows"][1]);
   EXPECT_EQ(window_of(both, {"--window", "200"}), 200U);
+  EXPECT_EQ(result_of(0)["windows"], (nlohmann::json{200, 200}));
   EXPECT_EQ(window_of(first_.address(), {}), 256U);
+  EXPECT_EQ(result_of(0)["windows"], nlohmann::json{256});
+}
+
+TEST_F(ShardedJob, AggregatorsWithDifferentStragglerTimeoutsAreNamed) {
+  const std::string job = std::string(kJob) + ",mitigation=on,timeout_ms=";
+  Server fast({job + "20"}, {}, "127.0.0.4"), slow({job + "30"}, {}, "127.0.0.5");
+  for (const auto& worker : start_ranks(fast.address() + "," + slow.address(), {})) {
+    EXPECT_EQ(worker->wait_for_end(), 1);
+    EXPECT_THAT(worker->errors(), HasSubstr("timeout of 20 ms at aggregator " + fast.address() +
+                                            ", and of 30 ms at " + slow.address()));
+  }
 }
 
 TEST(ShardedMitigation, LateRankDelaysNobodyAndAllRanksHoldTheSameResults) {
@@ -133,7 +146,9 @@ TEST_F(ShardedJob, SilentAggregatorIsNamedAndTheOthersGoOn) {
     EXPECT_THAT(worker->errors(),
                 AllOf(HasSubstr("aggregator_gone"), HasSubstr(second_.address())));
   }
+  EXPECT_EQ(result_of(0)["config"]["server-silent-ms"], 500);
   expect_exact(first_.address() + "," + third_.address(), 2);
+  EXPECT_TRUE(result_of(0)["config"]["server-silent-ms"].is_null());
   second_.signal(SIGCONT);
 }
 
@@ -159,6 +174,20 @@ class DirectoryJob : public ShardedJob {
   const std::string own_ = first_.address();
   std::unique_ptr<Process> directory_;
 };
+
+TEST_F(DirectoryJob, WindowsOfItsListFollowTheWeightsUnlessTheyAreGiven) {
+  const auto windows_of = [](const std::string& servers, std::vector<std::string> more) {
+    more.insert(more.end(), {"--elements", "1000", "--iterations", "1"});
+    for (const auto& worker : start_ranks(servers, more)) {
+      EXPECT_EQ(worker->wait_for_end(), 0) << worker->errors();
+    }
+    return result_of(0)["windows"];
+  };
+  const auto listed = windows_of(second_.address() + "," + third_.address() + "," + own_, {});
+  EXPECT_GT(listed[0], 256);
+  EXPECT_EQ(windows_of(own_, {}), listed);
+  EXPECT_EQ(windows_of(own_, {"--window", "200"}), (nlohmann::json{200, 200, 200}));
+}
 
 // The directory notices within a second. Until then it hands out a list that cannot be joined, so
 // the ranks ask it again.

@@ -93,5 +93,29 @@ TEST_F(TreeFaults, AnUpperServerWithoutTheJobIsNamed) {
   EXPECT_EQ(upper.stop(), 0);
 }
 
+// Two shards, each with a lower server for the machine's two ranks.
+TEST_F(TreeFaults, AKilledUpperShardEndsTheRanksLongBeforeTheirDeadline) {
+  constexpr const char* kUpperJob = "id=1,sources=1,sources_are_aggregators=on,world=2";
+  const auto job_below = [](const Server& upper) {
+    return "id=1,sources=2,upstream=" + upper.address() + ",upstream_source=0,world=2";
+  };
+  Server kept({kUpperJob}), killed({kUpperJob});
+  Server first({job_below(kept)}), second({job_below(killed)});
+  const std::string list = first.address() + "," + second.address();
+  Workers workers;
+  for (const char* rank : {"0", "1"}) {
+    workers.push_back(std::make_unique<Process>(std::vector<std::string>{
+        "worker", "--server", list, "--rank", rank, "--world", "2", "--elements", "200000",
+        "--iterations", "100000000", "--deadline-s", "3600"}));
+  }
+  second.wait_until_counted("upstream_result", 100);
+  killed.kill();
+  for (const auto& worker : workers) {
+    EXPECT_EQ(worker->wait_for_end(), 1);
+    EXPECT_THAT(worker->errors(), HasSubstr("upper aggregator " + killed.address() + " (above " +
+                                            second.address() + ") has not answered for"));
+  }
+}
+
 }  // namespace
 }  // namespace tributary::system_test

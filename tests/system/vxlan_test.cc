@@ -19,6 +19,7 @@
 #include "tests/programs/captures.h"
 #include "tests/support/seed.h"
 #include "tests/support/udp_peer.h"
+#include "tests/system/control_folder.h"
 #include "tests/system/process.h"
 #include "tests/system/server.h"
 
@@ -145,7 +146,9 @@ TEST(Vxlan, AFailedWriteOfRecordsFailsTheServer) {
   EXPECT_THAT(program.errors(), HasSubstr("/dev/full: No space left on device"));
 }
 
-TEST(Vxlan, GuardLogsItsCulprits) {
+class VxlanControl : public ControlFolder {};
+
+TEST_F(VxlanControl, GuardLogsItsCulprits) {
   const testing::UdpPeer peer;
   const uint16_t port = free_port();
   Process guard({"serve", "--program",
@@ -169,6 +172,7 @@ TEST(Vxlan, GuardLogsItsCulprits) {
         "warn event=culprit_detected reason=source_bandwidth kind=other source=10.0.0.1/32 "
         "destination=10.0.1.1 pps="));
   }
+  EXPECT_THAT(run({"log", "--name", "guard"}), HasSubstr("event=culprit_detected"));
   guard.signal(SIGTERM);
   EXPECT_EQ(guard.wait_for_end(), 0) << guard.errors();
   EXPECT_THAT(guard.output(), HasSubstr("  culprit: other from 10.0.0.1/32 to 10.0.1.1: "));

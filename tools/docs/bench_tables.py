@@ -190,10 +190,10 @@ def race_equal(results: dict) -> str:
                           number(one_race.ms(one["fastest_peer"], **case), 4),
                           spread(one["ratio"], one["ratio_min"], one["ratio_max"]),
                           number(one_race.ms("ps", **case), 4), fixed(one["worker_cpu_ratio"]),
-                          fixed(own["colocated_cpu_s_per_GB"])])
+                          fixed(own["colocated_cpu_s_per_GB"]), fixed(own["cores_busy"])])
     return table(["net", "workers", "MB", "spare machines", "optimum", "Tributary",
                   "over the optimum", "fastest TCP peer", "ratio to it", "ps", "worker CPU ratio",
-                  "colocated aggregator, CPU s/GB"], lines)
+                  "colocated aggregator, CPU s/GB", "cores busy"], lines)
 
 
 def race_wire(results: dict) -> str:

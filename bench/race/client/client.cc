@@ -53,7 +53,7 @@ class Laps {
     for (size_t i = 0; i < halves_.size(); i++) to_halves(tensors_[i], halves_[i]);
   }
 
-  /// Runs and checks a lap. The first lap is a warm-up without delay.
+  /// Runs a lap and measures it. The first lap is a warm-up without delay.
   Result<LapReport> run() {
     const bool late = reductions_done_ > 0 && config_.rank + 1 == config_.workers;
     if (late && config_.pause_ms > 0) pause(config_.pause_ms);
@@ -71,11 +71,10 @@ class Laps {
     const InterfaceBytes after = interface_bytes(config_.interface);
     report.rx_bytes = after.rx - before.rx;
     report.tx_bytes = after.tx - before.tx;
-    check(report);
     return report;
   }
 
- private:
+  /// Compares the lap's results with the expected sums.
   void check(LapReport& report) {
     report.digest = kFnvStart;
     for (size_t i = 0; i < halves_.size(); i++) from_halves(halves_[i], tensors_[i]);
@@ -88,6 +87,7 @@ class Laps {
     reductions_done_ += config_.reductions;
   }
 
+ private:
   const ClientConfig& config_;
   const Reduce& reduce_;
   const ReduceHalves& reduce_halves_;
@@ -105,11 +105,14 @@ Result<void> run_until_end(LineSocket& control, Laps& laps) {
     const auto word = control.read_line();
     if (!word) return tl::unexpected(word.error());
     if (*word == "end") return {};
-    const auto report = laps.run();
+    auto report = laps.run();
     if (!report) {
       static_cast<void>(control.send_line("failed " + report.error().text));
       return tl::unexpected(report.error());
     }
+    if (auto said = control.send_line("measured"); !said) return said;
+    if (const auto asked = control.read_line(); !asked) return tl::unexpected(asked.error());
+    laps.check(*report);
     if (auto said = control.send_line(encode(*report)); !said) return said;
   }
 }

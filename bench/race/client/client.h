@@ -4,8 +4,8 @@
 ///
 /// Model:   A lap is `reductions` all-reduces of `bytes` each, one after the other. Tensors are
 ///          filled before the lap and checked after it. All workers of a system start a lap at the
-///          race's word, so no lap overlaps a peer's filling or checking. A lap's cost is the
-///          process's CPU time and its interface's counters.
+///          race's "go" and check it at its "check", so no lap overlaps a peer's filling or checking.
+///          A lap's cost is the process's CPU time and its interface's counters.
 /// Units:   Bytes of float32, also where a system reduces float16; times in nanoseconds.
 /// Threads: One; the system may have more.
 /// Errors:  Values; also sent to the race as "failed".

@@ -85,11 +85,13 @@
     return drawing;
   }
 
+  const shareCell = (share) => ({text: `${(share * 100).toFixed(2)} %`, className: share > 0 ? 'bad' : ''});
+
   function reportCells(report) {
     if (!report) return ['unknown', 'unknown', 'unknown', 'unknown'];
     const waits = report.waited_ms > 0;
     return [scaled(report.bytes_per_s, 'B/s'), perSecond(report.retransmitted_per_s),
-      {text: `${(report.degraded_share * 100).toFixed(2)} %`, className: report.degraded_share > 0 ? 'bad' : ''},
+      shareCell(report.degraded_share),
       waits ? {text: report.waits_for.length === 0 ? 'others' : ranks(report.waits_for), className: 'bad'} : 'nobody'];
   }
 
@@ -103,7 +105,7 @@
     const sources = Array.isArray(job.sources) ? job.sources.length : job.sources;
     return [{text: job.id, link: `/jobs/${job.id}`}, `${job.members} of ${sources}`,
       job.session === 0 ? 'none' : job.session, count(job.blocks_in_progress), count(job.blocks_total),
-      job.mitigation ? 'on' : 'off', scaled(job.memory_bytes, 'B')];
+      shareCell(job.degraded_share), job.mitigation ? 'on' : 'off', scaled(job.memory_bytes, 'B')];
   }
 
   function rates(samples, value) {
@@ -139,7 +141,7 @@
     chart.removeAttribute('hidden');
   }
 
-  function showTraffic(samples) {
+  function showTraffic(samples, hasResults) {
     if (samples.length === 0) return;
     const last = samples[samples.length - 1];
     const row = (name, value, text) => {
@@ -148,10 +150,11 @@
       return [name, text(now || 0), text(mean)];
     };
     const bits = (rate) => scaled(rate, 'bit/s');
+    const results = (s) => s.blocks_completed + s.blocks_degraded;
     fill('traffic', [
       [...row('Received', (s) => s.rx_bytes * 8, bits), scaled(last.rx_bytes, 'B')],
       [...row('Sent', (s) => s.tx_bytes * 8, bits), scaled(last.tx_bytes, 'B')],
-      [...row('Results', (s) => s.blocks_completed + s.blocks_degraded, perSecond), count(last.blocks_completed + last.blocks_degraded)],
+      ...(hasResults ? [[...row('Results', results, perSecond), count(results(last))]] : []),
     ], '');
     drawChart([['first', 'received', rates(samples, (s) => s.rx_bytes * 8)],
       ['second', 'sent', rates(samples, (s) => s.tx_bytes * 8)]], bits);
@@ -165,6 +168,13 @@
     const [mean] = rates([samples[0], last], (s) => s.blocks);
     fill('traffic', [['Results', perSecond(list[list.length - 1] || 0), perSecond(mean), count(last.blocks)]], '');
     drawChart([['first', 'results', list]], perSecond);
+  }
+
+  function sessionRows(session) {
+    return session.workers.map((worker, rank) => [session.id, rank,
+      worker === '' ? {text: 'not registered', className: 'bad'} : worker,
+      session.silent_s[rank] === null ? 'never' : duration(Math.round(session.silent_s[rank] * 1000)),
+      count(session.packets), count(session.slots_completed)]);
   }
 
   function coreRow(core, index, samples) {
@@ -191,12 +201,15 @@
       duration(row.last_heard_ms), row.address || 'unknown']), 'Nobody waits.');
     fill('jobs', status.jobs.map(jobRow), 'There is no job.');
     fill('late', history.lateness.map((row) => [row.job, ranks(row.ranks), ...lateCells(row.lateness_ms)]), 'There is no rank.');
-    byId('left-out').textContent = history.lateness_left_out > 0 ? `${history.lateness_left_out} ranks with less lateness are on the pages of the jobs.` : '';
-    showTraffic(history.samples);
+    if (byId('left-out')) byId('left-out').textContent = history.lateness_left_out > 0 ? `${history.lateness_left_out} ranks with less lateness are on the pages of the jobs.` : '';
+    fill('sessions', status.sessions.flatMap(sessionRows), 'There is no session.');
+    showTraffic(history.samples, byId('blocks') !== null);
     fill('blocks', [['Completed', count(status.blocks_completed)],
       ['Degraded', {text: count(status.blocks_degraded), className: status.blocks_degraded > 0 ? 'bad' : ''}],
-      ['Share degraded', `${(status.degraded_share * 100).toFixed(2)} %`], ['In progress', count(status.blocks_in_progress)]], '');
-    fill('drops', Object.entries(status.drops).map(([reason, packets]) => [reason, count(packets)]), 'None.');
+      ['Share degraded', shareCell(status.degraded_share)], ['In progress', count(status.blocks_in_progress)]], '');
+    const byName = (counts) => Object.entries(counts).map(([name, packets]) => [name, count(packets)]);
+    fill('counts', byName(status.events), 'None.');
+    fill('drops', byName(status.drops), 'None.');
     fill('cores', status.cores.map((core, i) => coreRow(core, i, history.samples)), '');
     return status;
   }
@@ -228,7 +241,13 @@
   async function renewEvents() {
     const [status, log] = await Promise.all([ask('/v1/status'), ask('/v1/log')]);
     const newest = JSON.stringify(log.rows.slice(-1));
-    if (newest !== newestEvent) fill('events', log.rows.slice(-kEventsMax).reverse().map(eventRow), 'Nothing has happened.');
+    // The log has a line for each new recording.
+    if (newest !== newestEvent) {
+      fill('events', log.rows.slice(-kEventsMax).reverse().map(eventRow), 'Nothing has happened.');
+      const {recordings} = await ask('/v1/recordings');
+      fill('recordings', recordings.map((file) => [{text: file.name, link: `/v1/recordings/${file.name}`},
+        file.written, scaled(file.size_bytes, 'B')]), 'There is none.');
+    }
     newestEvent = newest;
     return status;
   }

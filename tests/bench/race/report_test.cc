@@ -40,13 +40,14 @@ TEST(RaceReport, JsonRowsHaveExactlyTheNamedFields) {
   ASSERT_EQ(json["rows"].size(), 4U);
   std::set<std::string> keys;
   for (const auto& [key, value] : json["rows"][0].items()) keys.insert(key);
-  EXPECT_EQ(keys,
-            (std::set<std::string>{
-                "system", "net", "workers", "servers", "bytes", "loss", "median_s", "optimum_s",
-                "ratio_to_optimum", "spread", "worker_cpu_s_per_GB", "colocated_cpu_s_per_GB",
-                "total_cpu_s_per_GB", "link_bytes", "wire", "wrong", "laps_ranks_differ"}));
+  EXPECT_EQ(keys, (std::set<std::string>{"system", "net", "workers", "servers", "bytes", "loss",
+                                         "median_s", "optimum_s", "ratio_to_optimum", "spread",
+                                         "worker_cpu_s_per_GB", "colocated_cpu_s_per_GB",
+                                         "total_cpu_s_per_GB", "cores_busy", "link_bytes", "wire",
+                                         "wrong", "laps_ranks_differ"}));
   EXPECT_EQ(json["rows"][0]["net"], "netns-1gbit");
   EXPECT_EQ(json["rows"][0]["link_bytes"], 12'345);
+  EXPECT_DOUBLE_EQ(json["rows"][0]["cores_busy"], 0.6);  // 2.7 s for each of 0.4 GB, of 2 x 0.9 s.
   EXPECT_EQ(json["left_out"][0]["why"], "round 1: broke");
   EXPECT_EQ(json["machine"]["cores"], 2);
   EXPECT_FALSE(json["cannot_tell"].empty());

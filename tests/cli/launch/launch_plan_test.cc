@@ -203,6 +203,10 @@ TEST(LaunchPlan, LowerAggregatorsAddTheTensorsOfAMachine) {
   EXPECT_THAT(plan->ranks[1].environment,
               Contains("TRIBUTARY_URL=tributary://127.0.0.1:12100,127.0.0.1:12101/job/1"
                        "?deadline_ms=60000&server_wait_ms=60000&source=1"));
+  EXPECT_EQ(plan->shares, 2U);
+  EXPECT_EQ(plan->aggregators[0].share, "10.0.0.2:7000");
+  EXPECT_EQ(plan->aggregators[1].share, "10.0.0.1:12000");
+  EXPECT_EQ(plan->aggregators[2].share, "10.0.0.2:7000");
   config.local_port = 65'535;
   EXPECT_THAT(refusal(config), HasSubstr("--local-port 65535 leaves too few ports"));
 }

@@ -57,6 +57,8 @@ LaunchPlan plan_of(const std::vector<std::string>& commands) {
 
 /// A command that never ends.
 const std::string kForEver = "exec tail -f /dev/null";
+/// An aggregator that ends when it is asked to.
+const std::string kServed = "trap 'kill $!; exit 0' TERM; echo ready; tail -f /dev/null & wait";
 
 class LaunchRun : public ::testing::Test {
  protected:
@@ -139,10 +141,9 @@ TEST_F(LaunchRun, RanksWaitForTheAggregator) {
 }
 
 TEST_F(LaunchRun, RanksStartWhenAllAggregatorsAreReady) {
-  const std::string served = "trap 'kill $!; exit 0' TERM; echo ready; tail -f /dev/null & wait";
   LaunchPlan plan = plan_of({"echo working"});
-  plan.aggregators.push_back(shell("aggregator 0", served));
-  plan.aggregators.push_back(shell("aggregator 1", served));
+  plan.aggregators.push_back(shell("aggregator 0", kServed));
+  plan.aggregators.push_back(shell("aggregator 1", kServed));
   EXPECT_EQ(run(plan), 0) << err_.text();
   EXPECT_EQ(out_.text(), "[0] working\n");
 }
@@ -170,6 +171,62 @@ TEST_F(LaunchRun, DyingAggregatorEndsTheRanks) {
   plan.aggregators.push_back(shell("the aggregator", "echo ready; kill -9 $$"));
   EXPECT_EQ(run(plan), 1);
   EXPECT_THAT(err_.text(), HasSubstr("the aggregator ended with signal 9"));
+}
+
+/// Two aggregators and a rank. Aggregator 1 kills itself when the rank has started.
+class LaunchWithALoss : public LaunchRun {
+ protected:
+  LaunchWithALoss() { EXPECT_EQ(mkfifo(pipe_.c_str(), 0600), 0); }
+  /// @param rank What the rank does when the launcher knows of the loss: it has reaped aggregator 1.
+  LaunchPlan plan_of_loss(const std::string& other, const std::string& rank) {
+    LaunchPlan plan = plan_of({"echo >" + pipe_ + "; " + until_lost() + "; " + rank});
+    plan.shares = 2;
+    plan.aggregators.push_back(shell("aggregator 0", other));
+    plan.aggregators.push_back(shell(
+        "aggregator 1", "echo $$ >" + pid_ + "; echo ready; read line <" + pipe_ + "; kill -9 $$"));
+    plan.aggregators[0].share = "10.0.0.1:12000";
+    plan.aggregators[1].share = "10.0.0.2:12000";
+    return plan;
+  }
+  [[nodiscard]] std::string until_lost() const {
+    return "while test ! -s " + pid_ + " || kill -0 $(cat " + pid_ + "); do :; done 2>/dev/null";
+  }
+
+  testing::ScratchDirectory folder_;
+  const std::string pipe_ = folder_.path() / "pipe";
+  const std::string pid_ = folder_.path() / "pid";
+};
+
+TEST_F(LaunchWithALoss, RanksOfAnotherAggregatorGoOn) {
+  EXPECT_EQ(run(plan_of_loss(kServed, "echo still here")), 0);
+  EXPECT_EQ(out_.text(), "[0] still here\n");
+  EXPECT_EQ(err_.text(),
+            "tributary launch: aggregator 1 ended with signal 9 (Killed); it had the share of "
+            "10.0.0.2:12000; 1 of 2 shares are left to ranks that join again, as with "
+            "tributary.torch.rejoin()\n");
+}
+
+TEST_F(LaunchWithALoss, RankThatDoesNotGoOnNamesTheLoss) {
+  EXPECT_EQ(run(plan_of_loss(kServed, "exit 75")), 75);
+  EXPECT_THAT(err_.text(), HasSubstr("rank 0 ended with exit status 75, because aggregator 1 ended "
+                                     "with signal 9 (Killed)"));
+}
+
+TEST_F(LaunchWithALoss, LossOfTheLastAggregatorEndsTheRanks) {
+  EXPECT_EQ(run(plan_of_loss("echo ready; " + until_lost() + "; kill -9 $$", kForEver)), 1);
+  EXPECT_THAT(err_.text(), AllOf(HasSubstr("aggregator 1 ended with signal 9 (Killed); it had"),
+                                 HasSubstr("aggregator 0 ended with signal 9 (Killed); ending the "
+                                           "other ranks")));
+}
+
+// Two aggregators of one share: a lower one and the one above it.
+TEST_F(LaunchWithALoss, AggregatorsOfOneShareCountOnce) {
+  LaunchPlan plan =
+      plan_of_loss("echo ready; " + until_lost() + "; kill -9 $$", until_lost() + "; " + kForEver);
+  plan.aggregators.push_back(plan.aggregators[0]);
+  plan.aggregators[0].share = plan.aggregators[1].share;
+  EXPECT_EQ(run(plan), 1);
+  EXPECT_THAT(err_.text(), HasSubstr("ending the other ranks"));
 }
 
 TEST_F(LaunchRun, ForwardsSignals) {

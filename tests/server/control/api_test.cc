@@ -27,9 +27,9 @@ server::Snapshot example() {
   server::Snapshot snapshot;
   snapshot.at = Instant(seconds(50));
   snapshot.uptime = seconds(20);
-  snapshot.listen = Endpoint::ipv4(0x7f000001, 12000);
+  snapshot.listen = "127.0.0.1:12000";
   const auto count = [&snapshot](Outcome outcome, uint64_t packets) {
-    snapshot.counters[static_cast<uint32_t>(outcome)] = {packets, packets * 100};
+    snapshot.add(outcome, {packets, packets * 100});
   };
   count(Outcome::kBlockCompleted, 6);
   count(Outcome::kBlockDegraded, 2);
@@ -152,6 +152,8 @@ TEST_F(ApiTest, OtherPagesHaveTheirPart) {
   EXPECT_EQ(get("/v1/config")["cores"], 1);
   EXPECT_EQ(get("/v1/config")["jobs"][0]["sources"], 2);
   EXPECT_EQ(get("/healthz")["cores"], 1);
+  EXPECT_EQ(get("/v1/status")["service"], "trio-ml");
+  EXPECT_EQ(request("GET", "/v1/program").status, 404);
 }
 
 TEST_F(ApiTest, HistoryIsOfTheServerOrOfAJob) {
@@ -254,6 +256,30 @@ TEST(Api, WithoutARecorderItsUrlsSayHowToGetOne) {
     EXPECT_THAT(reply.body, HasSubstr("start it without --record off"));
   }
   EXPECT_EQ(api.handle({.method = "POST", .path = "/v1/recorder/stop"}).status, 404);
+}
+
+TEST(Api, ServerWithoutJobsTakesNoCommandsForThem) {
+  const Api api({.name = "filter",
+                 .version = "1.2",
+                 .snapshot = [] { return server::Snapshot(); },
+                 .is_ready = [] { return true; },
+                 .settings = json::object(),
+                 .program =
+                     [] {
+                       return json{{"forwarded", 3}};
+                     }});
+  const auto ask = [&api](const char* method, const char* path) {
+    return api.handle({.method = method, .path = path});
+  };
+  for (const char* path : {"/v1/status", "/v1/jobs", "/v1/who", "/v1/counters", "/v1/cores",
+                           "/v1/ports", "/v1/config", "/metrics", "/healthz", "/readyz"}) {
+    EXPECT_EQ(ask("GET", path).status, 200) << path;
+  }
+  EXPECT_EQ(json::parse(ask("GET", "/v1/program").body)["forwarded"], 3);
+  EXPECT_EQ(ask("POST", "/v1/jobs").status, 403);
+  EXPECT_THAT(ask("DELETE", "/v1/jobs/1").body, HasSubstr("this server has no jobs"));
+  EXPECT_THAT(ask("PATCH", "/v1/log").body, HasSubstr("no log"));
+  EXPECT_EQ(ask("POST", "/v1/recorder/stop").status, 404);
 }
 
 TEST_F(ApiTest, AnswersWhatAsksNoCoreWhileOneHangs) {

@@ -26,7 +26,7 @@ server::Snapshot state_at(int64_t at, Duration late, uint8_t job_id = 4) {
   snapshot.uptime = seconds(at);
   snapshot.cores = {{.counters = {}, .cpu = milliseconds(at * 250)}};
   snapshot.ports = {{.rx_bytes = static_cast<uint64_t>(at) * 100}, {.tx_bytes = 7}};
-  snapshot.counters[static_cast<uint32_t>(trio_ml::Outcome::kBlockDegraded)] = {3, 0};
+  snapshot.add(trio_ml::Outcome::kBlockDegraded, {3, 0});
   server::JobSnapshot job;
   job.config.id = job_id;
   job.config.sources = 2;

@@ -160,9 +160,8 @@ TEST_F(HttpServerTest, ClientsThatSendNothingAreDisconnected) {
 TEST_F(HttpServerTest, SlowClientsLeaveThreadsToOthersAndDoNotDelayTheEnd) {
   auto server = start();
   std::vector<io::FileDescriptor> slow;
-  for (uint32_t i = 0; i < kThreads - 1; i++) slow.push_back(connected());
+  for (uint32_t i = 0; i < 2 * kThreads; i++) slow.push_back(connected());
   EXPECT_TRUE(get(path_, "/").has_value());
-  slow.push_back(connected());
   const auto began = std::chrono::steady_clock::now();
   server.reset();
   EXPECT_LT(std::chrono::steady_clock::now() - began,
@@ -173,8 +172,7 @@ TEST_F(HttpServerTest, SurvivesAThousandConnections) {
   const auto server = start();
   std::vector<io::FileDescriptor> sockets;
   for (uint32_t i = 0; i < 1000; i++) sockets.push_back(connected());
-  EXPECT_TRUE(sockets.front().is_open());
-  EXPECT_FALSE(sockets.back().is_open());  // The queue is bounded.
+  EXPECT_TRUE(get(path_, "/").has_value());
   sockets.clear();
   EXPECT_TRUE(get(path_, "/").has_value());
 }

@@ -25,8 +25,9 @@ server::Snapshot example() {
   server::Snapshot snapshot;
   snapshot.at = Instant(seconds(50));
   snapshot.uptime = seconds(20);
-  snapshot.counters[static_cast<uint32_t>(trio_ml::Outcome::kAggregated)] = {12, 1200};
-  snapshot.counters[static_cast<uint32_t>(trio_ml::Outcome::kWrongKey)] = {5, 500};
+  snapshot.add_all(trio_ml::Counters{}, trio_ml::Outcome::kNotIp);
+  snapshot.add(trio_ml::Outcome::kAggregated, {12, 1200});
+  snapshot.add(trio_ml::Outcome::kWrongKey, {5, 500});
   snapshot.cores = {{.counters = {.packets = 70}, .cpu = milliseconds(2500)},
                     {.counters = {.packets = 71, .handover_full = 3}, .cpu = {}}};
   snapshot.ports = {{.rx_packets = 80, .tx_refused = 1}, {.rx_bytes = 90}};
@@ -50,6 +51,15 @@ server::Snapshot example() {
   job.blocks = {{.block_id = 9, .referenced_at = snapshot.at - milliseconds(500)}};
   trio_ml::include(job.blocks[0].missing, 1);
   snapshot.jobs = {job};
+  snapshot.directory = {
+      {.job_id = 4,
+       .changes = 3,
+       .predicted_s = 0.25,
+       .aggregators = {{.name = "10.0.0.1:12000", .answers = true, .weight = 2, .fault = {}},
+                       {.name = "10.0.0.2:12000",
+                        .answers = false,
+                        .weight = 0,
+                        .fault = "no answer for 1.0 s"}}}};
   return snapshot;
 }
 
@@ -81,9 +91,33 @@ TEST(Metrics, TextHasEveryPartOfTheServer) {
         "tributary_job_sources{job=\"4\"} 2\n",
         "tributary_job_members{job=\"4\"} 1\n",
         "tributary_job_waits{job=\"4\"} 1\n",
+        "tributary_directory_plans_total{job=\"4\"} 3\n",
+        "tributary_directory_predicted_seconds{job=\"4\"} 0.25\n",
+        "tributary_directory_aggregator_answers{job=\"4\",aggregator=\"10.0.0.1:12000\"} 1\n",
+        "tributary_directory_aggregator_answers{job=\"4\",aggregator=\"10.0.0.2:12000\"} 0\n",
+        "tributary_directory_aggregator_weight{job=\"4\",aggregator=\"10.0.0.1:12000\"} 2\n",
         "tributary_rank_silent_seconds{job=\"4\",rank=\"1\"} 1.5\n"}) {
     EXPECT_THAT(text, HasSubstr(line));
   }
+}
+
+TEST(Metrics, SwitchmlServerHasSessionsAndNoJobs) {
+  const auto snapshot = [] {
+    server::Snapshot made;
+    made.sessions.push_back({.place = 3,
+                             .id = 0x1234,
+                             .workers = {"10.0.0.1", "10.0.0.2"},
+                             .silent_for = {milliseconds(2500), std::nullopt},
+                             .packets = 30,
+                             .slots_completed = 15});
+    return made;
+  };
+  const std::string text = metrics_text(Metrics(snapshot, "1.2"));
+  EXPECT_THAT(text, HasSubstr("tributary_session_packets_total{session=\"3\"} 30\n"));
+  EXPECT_THAT(text, HasSubstr("tributary_session_slots_completed_total{session=\"3\"} 15\n"));
+  EXPECT_THAT(text, HasSubstr("tributary_session_silent_seconds{session=\"3\",rank=\"0\"} 2.5\n"));
+  EXPECT_THAT(text, Not(HasSubstr("rank=\"1\"")));
+  EXPECT_THAT(text, Not(HasSubstr("tributary_job_")));
 }
 
 TEST(Metrics, NamesFollowTheRules) {
@@ -107,8 +141,11 @@ TEST(Metrics, LatenessIsAHistogramForEachRank) {
   History history;
   history.add(example());
   const GateCounters counters{1, 2, 3, 4, 5, 6};
-  const std::string text = metrics_text(Metrics(
-      example, "1.2", {.history = &history, .http_counters = [&counters] { return counters; }}));
+  const ConnectionCounters connections{10, 11, 12, 13};
+  const std::string text = metrics_text(Metrics(example, "1.2",
+                                                {.history = &history,
+                                                 .http_counters = [&counters] { return counters; },
+                                                 .connections = &connections}));
   for (const char* line :
        {"# TYPE tributary_rank_lateness_seconds histogram\n",
         "tributary_rank_lateness_seconds_count{job=\"4\",rank=\"1\"} 1\n",
@@ -117,6 +154,7 @@ TEST(Metrics, LatenessIsAHistogramForEachRank) {
         "tributary_rank_lateness_seconds_bucket{job=\"4\",rank=\"1\",le=\"1\"} 1\n",
         "tributary_rank_lateness_seconds_bucket{job=\"4\",rank=\"1\",le=\"+Inf\"} 1\n",
         "tributary_rank_lateness_seconds_bucket{job=\"4\",rank=\"0\",le=\"0.01\"} 1\n",
+        "tributary_http_connections_total{end=\"displaced\"} 12\n",
         "tributary_http_requests_total{result=\"wrong_token\"} 4\n"}) {
     EXPECT_THAT(text, HasSubstr(line));
   }
@@ -184,7 +222,7 @@ TEST(Metrics, SeriesDependOnTheConfigurationOnly) {
     return count;
   };
   server::Snapshot busy = example();
-  for (auto& count : busy.counters) count = {7, 7};
+  for (auto& outcome : busy.outcomes) outcome.packets = 7;
   busy.jobs[0].blocks.resize(server::kOldestBlocks);
   EXPECT_EQ(series_of(busy), series_of(example()));
 }

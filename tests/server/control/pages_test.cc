@@ -24,10 +24,10 @@ server::Snapshot example() {
   server::Snapshot snapshot;
   snapshot.at = Instant(seconds(50));
   snapshot.uptime = seconds(2000);
-  snapshot.listen = Endpoint::ipv4(0x7f000001, 12000);
-  snapshot.counters[static_cast<uint32_t>(Outcome::kBlockCompleted)] = {1234, 0};
-  snapshot.counters[static_cast<uint32_t>(Outcome::kBlockDegraded)] = {2, 0};
-  snapshot.counters[static_cast<uint32_t>(Outcome::kWrongKey)] = {5, 500};
+  snapshot.listen = "127.0.0.1:12000";
+  snapshot.add(Outcome::kBlockCompleted, {1234, 0});
+  snapshot.add(Outcome::kBlockDegraded, {2, 0});
+  snapshot.add(Outcome::kWrongKey, {5, 500});
   snapshot.cores.push_back({.counters = {.packets = 70}, .cpu = milliseconds(2500)});
   snapshot.ports.push_back({.rx_packets = 80, .rx_bytes = 1500});
   server::JobSnapshot job;
@@ -35,6 +35,8 @@ server::Snapshot example() {
   job.config.sources = 2;
   job.session = 1;
   job.blocks_in_progress = 1;
+  job.blocks_total = 8;
+  job.blocks_degraded = 1;
   job.sources = {{.state = server::SourceState::kMember, .ranks = {0}},
                  {.state = server::SourceState::kMember,
                   .waited_for = false,
@@ -54,6 +56,26 @@ std::string policy_of(const Reply& reply) {
   return {};
 }
 
+class OneRecording : public server::RecordControl {
+ public:
+  std::string recording() override { return {}; }
+  void set_on(bool) override {}
+  nlohmann::json state() override { return {}; }
+  nlohmann::json files() override {
+    return {{{"name", "a.trec"}, {"written", "2026-11-25T10:00:00Z"}, {"size_bytes", 1500}}};
+  }
+};
+
+/// A log without lines.
+class EmptyLog : public server::LogControl {
+ public:
+  [[nodiscard]] nlohmann::ordered_json recent() const override {
+    return {{"rows", nlohmann::ordered_json::array()}};
+  }
+  [[nodiscard]] nlohmann::ordered_json stats() const override { return {}; }
+  void set_level(server::LogLevel) override {}
+};
+
 class PagesTest : public ::testing::Test {
  protected:
   PagesTest() { history_.add(example()); }
@@ -69,12 +91,16 @@ class PagesTest : public ::testing::Test {
   }
 
   History history_;
+  EmptyLog log_;
+  OneRecording recorder_;
   Api api_{{.name = kHostileName,
             .version = "1.2",
             .snapshot = example,
             .is_ready = [] { return true; },
             .settings = {},
-            .history = &history_}};
+            .history = &history_,
+            .log = &log_,
+            .recorder = &recorder_}};
   Pages pages_{api_};
 };
 
@@ -104,7 +130,7 @@ TEST_F(PagesTest, SharesAndRatesComeFromTheSamples) {
   history_.add(later);
   EXPECT_THAT(get("/"), HasSubstr("<td>0</td><td>25 %</td><td>25 %</td><td>2.5 s</td>"));
   EXPECT_THAT(get("/jobs/4"),
-              HasSubstr("<td>Results</td><td>1,500 /s</td><td>1,500 /s</td><td>3,000</td>"));
+              HasSubstr("<td>Results</td><td>1,500 /s</td><td>1,500 /s</td><td>3,008</td>"));
 }
 
 TEST_F(PagesTest, JobHasRanksStallsAndBlocks) {
@@ -117,6 +143,16 @@ TEST_F(PagesTest, JobHasRanksStallsAndBlocks) {
         "<td>9</td><td>500 ms</td><td>1</td>", "data-page=\"job\""}) {
     EXPECT_THAT(page, HasSubstr(part));
   }
+}
+
+TEST_F(PagesTest, JobHasItsShareOfDegradedResults) {
+  // 1 of 8.
+  EXPECT_THAT(get("/jobs/4"), HasSubstr("<td class=\"bad\">12.50 %</td><td>off</td>"));
+}
+
+TEST_F(PagesTest, RecordingsAreLinks) {
+  EXPECT_THAT(get("/events"), HasSubstr("<td><a href=\"/v1/recordings/a.trec\">a.trec</a></td>"
+                                        "<td>2026-11-25T10:00:00Z</td><td>1.50 kB</td>"));
 }
 
 TEST_F(PagesTest, UnknownJobsAre404AndEscaped) {
@@ -149,6 +185,44 @@ TEST_F(PagesTest, EverythingElseIsTheApi) {
   EXPECT_EQ(pages_.handle({.method = "GET", .path = "/v1/status"}).type, "application/json");
   EXPECT_EQ(pages_.handle({.method = "GET", .path = "/nothing"}).status, 404);
   EXPECT_EQ(pages_.handle({.method = "DELETE", .path = "/"}).status, 404);
+}
+
+/// Returns the dashboard of a server.
+std::string dashboard_of(const server::Snapshot& snapshot) {
+  const Api api{{.name = "box",
+                 .version = "1",
+                 .snapshot = [&snapshot] { return snapshot; },
+                 .is_ready = [] { return true; },
+                 .settings = {}}};
+  return Pages(api).handle({.method = "GET", .path = "/"}).body;
+}
+
+TEST(PagesOfOthers, SwitchmlHasSessionsInsteadOfJobs) {
+  server::Snapshot snapshot;
+  snapshot.service = "switchml";
+  snapshot.add("aggregated", /*refused=*/false, {9, 900});
+  snapshot.sessions.push_back({.id = 7,
+                               .workers = {"10.0.0.1", ""},
+                               .silent_for = {milliseconds(600), std::nullopt},
+                               .packets = 30,
+                               .slots_completed = 15});
+  const std::string page = dashboard_of(snapshot);
+  for (const char* part :
+       {"<td>0x7</td><td>0</td><td>10.0.0.1</td><td>600 ms</td><td>30</td><td>15</td>",
+        "<td class=\"bad\">not registered</td><td>never</td>", "<td>aggregated</td><td>9</td>"}) {
+    EXPECT_THAT(page, HasSubstr(part));
+  }
+  EXPECT_THAT(page, Not(HasSubstr("id=\"jobs\"")));
+  EXPECT_THAT(page, Not(HasSubstr("id=\"blocks\"")));
+}
+
+TEST(PagesOfOthers, PacketProgramHasItsEvents) {
+  server::Snapshot snapshot;
+  snapshot.service = "filter";
+  snapshot.add("packets_forwarded", /*refused=*/false, {9, 0});
+  const std::string page = dashboard_of(snapshot);
+  EXPECT_THAT(page, HasSubstr("<td>packets_forwarded</td><td>9</td>"));
+  EXPECT_THAT(page, Not(HasSubstr("id=\"sessions\"")));
 }
 
 TEST(Events, NewestLineIsFirstAndTextIsEscaped) {

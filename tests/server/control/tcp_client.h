@@ -24,6 +24,13 @@ class TcpClient {
  public:
   TcpClient() : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)) {}
   explicit TcpClient(const Endpoint& to) : TcpClient() { connect(to); }
+  /// Connects from this address of the loopback network, from any port.
+  TcpClient(const Endpoint& from, const Endpoint& to) : TcpClient() {
+    io::SocketAddress address{};
+    const socklen_t size = io::to_socket_address(from, AF_INET, address);
+    EXPECT_EQ(::bind(socket_.get(), &address.any, size), 0);
+    connect(to);
+  }
 
   /// Begins to connect, without waiting.
   void connect(const Endpoint& to) {
@@ -47,6 +54,11 @@ class TcpClient {
     }
     ADD_FAILURE() << "the server does not disconnect";
     return answer;
+  }
+  /// Tells whether the server has disconnected.
+  [[nodiscard]] bool is_disconnected() const {
+    char byte = 0;
+    return wait_for(POLLIN, 0) && recv(socket_.get(), &byte, 1, MSG_PEEK) <= 0;
   }
   [[nodiscard]] bool wait_for(int16_t event, int timeout_ms) const {
     pollfd file{socket_.get(), event, 0};

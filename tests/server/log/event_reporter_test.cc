@@ -97,15 +97,34 @@ TEST_F(EventReporterTest, RanksBelowALowerAggregatorAreRanges) {
   EXPECT_EQ(rank_fields({}).dump(), "{}");
 }
 
-TEST_F(EventReporterTest, RefusalsAndDropsAreCountedByReason) {
-  Snapshot made = snapshot();
-  made.counters[static_cast<uint32_t>(Outcome::kWrongKey)].packets = 10;
+TEST_F(EventReporterTest, SessionsOfSwitchmlBeginGetTheirWorkersAndEnd) {
+  Snapshot made;
+  made.sessions.push_back({.place = 2, .id = 7, .workers = {"10.0.0.1", ""}});
+  reporter_.compare(made);
+  EXPECT_THAT(lines(), ElementsAre(R"({"level":"info","event":"session_began","workers":2,)"
+                                   R"("session":"0x7","place":2})"));
   reporter_.compare(made);
   EXPECT_THAT(lines(), IsEmpty());
-  made.counters[static_cast<uint32_t>(Outcome::kWrongKey)].packets = 13;
-  made.counters[static_cast<uint32_t>(Outcome::kWrongSession)].packets = 4;
+  made.sessions[0].workers[1] = "10.0.0.2";
+  reporter_.compare(made);
+  EXPECT_THAT(
+      lines(),
+      ElementsAre(R"({"level":"info","event":"session_complete","session":"0x7","place":2})"));
+  made.sessions.clear();
+  reporter_.compare(made);
+  EXPECT_THAT(lines(),
+              ElementsAre(R"({"level":"info","event":"session_ended","session":"0x7","place":2})"));
+}
+
+TEST_F(EventReporterTest, RefusalsAndDropsAreCountedByReason) {
+  Snapshot made = snapshot();
+  made.add(Outcome::kWrongKey, {10, 0});
+  reporter_.compare(made);
+  EXPECT_THAT(lines(), IsEmpty());
+  made.add(Outcome::kWrongKey, {3, 0});
+  made.add(Outcome::kWrongSession, {4, 0});
   made.ports[0].tx_refused = 2;
-  made.counters[static_cast<uint32_t>(Outcome::kResetSent)].packets = 5;
+  made.add(Outcome::kResetSent, {5, 0});
   reporter_.compare(made);
   EXPECT_THAT(
       lines(),

@@ -9,6 +9,7 @@
 
 #include "host/communicator.h"
 #include "io/file_descriptor.h"
+#include "server/appliance.h"
 
 namespace tributary::server {
 namespace {

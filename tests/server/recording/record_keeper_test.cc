@@ -91,6 +91,15 @@ TEST_F(RecordKeeperTest, SignalWritesAFileAndALine) {
   (*keeper)->store(recorder::Cause::kSignal);
   const auto path = (*keeper)->state()["last_file"].get<std::string>();
   EXPECT_TRUE(recorder::read_recording_file(path).has_value()) << path;
+  const auto files = (*keeper)->files();
+  ASSERT_EQ(files.size(), 1U);
+  const auto name = std::filesystem::path(path).filename().string();
+  EXPECT_EQ(files[0]["name"], name);
+  EXPECT_EQ(files[0]["size_bytes"], std::filesystem::file_size(path));
+  EXPECT_EQ(files[0]["written"].get<std::string>().size(),
+            std::string("2026-11-25T10:00:00Z").size());
+  EXPECT_TRUE((*keeper)->file(name).has_value());
+  EXPECT_FALSE((*keeper)->file("../" + name).has_value());
   const auto rows = log_.recent();
   ASSERT_EQ(rows.size(), 1U);
   EXPECT_EQ(rows[0]["event"], "recording_written");

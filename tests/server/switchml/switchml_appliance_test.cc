@@ -76,6 +76,26 @@ class Worker {
   const Endpoint server_;
 };
 
+/// Expects a snapshot with the counters and the only session of `stats`.
+void expect_same(const Snapshot& snapshot, const nlohmann::json& stats) {
+  EXPECT_EQ(snapshot.service, "switchml");
+  EXPECT_EQ(snapshot.listen, stats["listen"]);
+  ASSERT_EQ(snapshot.outcomes.size(), stats["counters"].size());
+  for (const OutcomeTotal& outcome : snapshot.outcomes) {
+    EXPECT_EQ(outcome.packets, stats["counters"][outcome.name]) << outcome.name;
+    EXPECT_EQ(outcome.bytes, stats["bytes"].value(outcome.name, uint64_t{0})) << outcome.name;
+  }
+  ASSERT_EQ(snapshot.cores.size(), stats["cores"].size());
+  EXPECT_EQ(snapshot.cores.back().counters.packets, stats["cores"].back()["packets"]);
+  EXPECT_EQ(snapshot.ports.back().rx_packets, stats["ports"].back()["rx_packets"]);
+  ASSERT_EQ(snapshot.sessions.size(), 1U);
+  const SessionSnapshot& session = snapshot.sessions[0];
+  EXPECT_EQ(session.workers, (std::vector<std::string>{"127.0.1.0", "127.0.1.1"}));
+  EXPECT_EQ(session.slots_completed, stats["sessions"][0]["slots_completed"]);
+  EXPECT_EQ(session.packets, stats["sessions"][0]["packets"]);
+  EXPECT_TRUE(session.silent_for[0] && session.silent_for[1]);
+}
+
 TEST(SwitchmlApplianceTest, ServesAConfiguredSession) {
   for (const uint32_t cores : {1U, 2U}) {
     const auto appliance = SwitchmlAppliance::start(config_with({session_of(2)}, cores));
@@ -101,6 +121,7 @@ TEST(SwitchmlApplianceTest, ServesAConfiguredSession) {
     EXPECT_EQ(stats["sessions"][0]["workers"][1], "127.0.1.1");
     EXPECT_EQ(stats["cores"].size(), cores);
     EXPECT_EQ(stats["cores"][0]["packets"], 256 / cores + 1);  // Runs of 32 slots, in turn.
+    expect_same((*appliance)->snapshot(), stats);
   }
 }
 

@@ -82,6 +82,8 @@ class LapRun : public ::testing::Test {
   }
   LapReport lap() {
     EXPECT_TRUE(race_->send_line("go"));
+    EXPECT_EQ(race_->read_line().value(), "measured");
+    EXPECT_TRUE(race_->send_line("check"));
     const auto report = decode_lap(race_->read_line().value());
     EXPECT_TRUE(report);
     return report.value_or(LapReport{});

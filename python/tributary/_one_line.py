@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Shows an error that all ranks of a machine have in common as one line.
+
+Without this, torchrun shows a traceback of each rank. The exception itself stays an exception, which a script may
+catch, for example to continue with Gloo.
+"""
+
+import os
+import sys
+
+from . import errors
+
+COMMON = (errors.LibraryNotFound, errors.LibraryTooOld)
+
+
+def print_once(line):
+    """Prints the line if this is the first rank of its machine. Returns True if so."""
+    if os.environ.get("LOCAL_RANK", "0") != "0":
+        return False
+    print(f"tributary: {line}", file=sys.stderr)
+    return True
+
+
+def hide_tracebacks():
+    """Makes the interpreter show a line for COMMON if the script does not catch it. Other errors are as before."""
+    previous = sys.excepthook
+    if getattr(previous, "of_tributary", False):
+        return
+
+    def show(kind, error, traceback):
+        if issubclass(kind, COMMON):
+            print_once(error)
+        else:
+            previous(kind, error, traceback)
+
+    show.of_tributary = True
+    sys.excepthook = show
