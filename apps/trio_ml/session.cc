@@ -354,7 +354,6 @@ std::optional<Session::JoinAnswer> Session::refuse_other_list(Instant now) {
   }
   for (auto member = members_.begin(); member != end; ++member) member->list_refused = true;
   other_list_ = first_of(ranks_of(static_cast<uint32_t>(found - members_.begin())));
-  lists_differ_since_ = Instant::never();
   JoinAnswer answer = refusal(Reason::kListsDiffer, other_list_);
   answer.to_all_pending = true;
   return answer;

@@ -36,8 +36,8 @@ using wire::kSilentAfter;
 /// A join that is not repeated for this long has ended. Workers repeat it every 50 ms. Assumed: the
 /// loss of ten in a row is not chance.
 inline constexpr Duration kJoinFreshFor = milliseconds(500);
-/// Lists of aggregators that differ for this long are refused. Before that, a rank may be on its way
-/// from the list it was given to its directory's. Assumed: a redirection takes some round trips.
+/// Lists of aggregators that differ for this long are refused. A shorter difference is normal: a
+/// directory redirects ranks one after another. Assumed: a redirection takes some round trips.
 inline constexpr Duration kListsSettleWithin = milliseconds(500);
 /// Shortest time between two writes of a source's last-heard time, so that cores do not contend for
 /// its cache line.
@@ -264,8 +264,8 @@ class Session {
   /// Returns the directory's answer to a worker with another list than the directory's.
   [[nodiscard]] std::optional<JoinAnswer> redirect(const wire::ControlBody& wish,
                                                    Instant now) const;
-  /// Compares the lists of aggregators. @return the answer if they differ: first to wait, and after
-  /// kListsSettleWithin a refusal for all workers.
+  /// Compares the lists of aggregators. @return the answer if they differ: the worker waits, or,
+  /// after kListsSettleWithin, all workers are refused.
   /// @pre All sources are pending and confirmed.
   [[nodiscard]] std::optional<JoinAnswer> refuse_other_list(Instant now);
   [[nodiscard]] uint64_t next_upstream_nonce();
