@@ -8,6 +8,13 @@
 #include "host/number_format.h"
 
 namespace tributary::host {
+namespace {
+
+/// Groups in a window, at least, so that most of it is in flight while a group gathers. Assumed; only
+/// this number was measured (docs/notes/race.md).
+constexpr uint64_t kGroupsPerWindow = 4;
+
+}  // namespace
 
 void StreamWindow::open(uint32_t window, uint32_t gradients, uint32_t narrow_gradients) {
   TRIB_ASSERT(!is_open() && window > 0 && gradients > 0);
@@ -67,8 +74,8 @@ uint64_t StreamWindow::window_end() const {
 bool StreamWindow::gathers() const {
   const uint64_t window_end = this->window_end();
   if (in_group_ || end_ <= window_end) return false;
-  // Three quarters of the window are in flight, so results will come and move it.
-  return window_end - next_ < std::min<uint64_t>(group_, (window_end - base_) / 4);
+  // Most of the window is in flight, so results will come and move it.
+  return window_end - next_ < std::min<uint64_t>(group_, (window_end - base_) / kGroupsPerWindow);
 }
 
 bool StreamWindow::can_send() const {

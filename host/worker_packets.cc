@@ -30,6 +30,13 @@ uint8_t flags_of(Fit fit) {
   return 0;
 }
 
+/// Returns the place of the config's own aggregator in the job's list, from 1 on; 0: it is the only one.
+uint32_t own_place(const CommunicatorConfig& config) {
+  const auto own = std::ranges::find(config.aggregators, config.server, &Aggregator::address);
+  if (config.aggregators.size() < 2 || own == config.aggregators.end()) return 0;
+  return static_cast<uint32_t>(own - config.aggregators.begin()) + 1;
+}
+
 }  // namespace
 
 // --- The next packet ---
@@ -187,6 +194,10 @@ Outgoing WorkerProtocol::write_leave(std::span<std::byte> out, Instant now) {
   // A worker that abandons its join has no key; the aggregator knows it by its nonce.
   if (!join_.joined()) message.extension.key = nonce_;
   message.extension.tensor_elements = end_.lost_aggregator();
+  // An aggregator that answers again tells the others why this rank has left.
+  if (end_.lost_aggregator() == 0 && end_.status() == Status::kAggregatorGone) {
+    message.extension.tensor_elements = own_place(config_);
+  }
   end_.on_good_bye_sent(now);
   return write_control(message, out);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// What a directory knows of the aggregators of its jobs, and the JSON of `serve --json` and
+/// A directory's state of the aggregators of its jobs, and the JSON of `serve --json` and
 /// `tributary status --json`.
 ///
 /// Threads: Plain values.

@@ -196,7 +196,7 @@ class Tables(unittest.TestCase):
 
     def test_race_on_equal_links(self):
         own = dict(race_row("tributary", 0.9), net="netns-1gbit-equal", servers=4, optimum_s=0.8365,
-                   colocated_cpu_s_per_GB=None)
+                   colocated_cpu_s_per_GB=None, cores_busy=0.85)
         peer = dict(race_row("gloo-ring", 1.26), net="netns-1gbit-equal", servers=0)
         server = dict(race_row("ps", 3.37), net="netns-1gbit-equal", servers=1)
         one = dict(case("netns-1gbit-equal", 1_000_000, 0.71), servers=4, fastest_peer="gloo-ring",
@@ -204,7 +204,7 @@ class Tables(unittest.TestCase):
         content = {"rows": [own, peer, server], "comparisons": [one]}
         self.assertEqual(bench_tables.race_equal({"race-equal": content}).splitlines()[2],
                          "| `netns-1gbit-equal` | 4 | 1 | 4 | 836.5 | 900 | 1.08 | 1260 | 0.71 (0.70 - 0.72)"
-                         " | 3370 | 0.50 | – |")
+                         " | 3370 | 0.50 | – | 0.85 |")
 
     def test_verdict_follows_the_ratios(self):
         large, small = 100_000_000, 1_000_000

@@ -249,7 +249,10 @@ Session::JoinAnswer Session::join(const wire::Message& message, const Endpoint& 
   if (running) left_[source].store(true, std::memory_order_relaxed);  // Replaced by this newcomer.
 
   take_place(member, nonce);
-  if (member.pending_nonce != nonce) confirming_ = false;
+  if (member.pending_nonce != nonce) {
+    confirming_ = false;
+    lists_differ_since_ = Instant::never();
+  }
   member.pending_nonce = nonce;
   member.pending_at = now;
   member.pending_window = wish.window;
@@ -284,7 +287,7 @@ Session::JoinAnswer Session::start_or_wait(uint32_t source, Instant now) {
     return answer;
   }
   // Not earlier: the list of a worker that has died must not count.
-  if (const auto refused = refuse_other_list()) return *refused;
+  if (const auto refused = refuse_other_list(now)) return *refused;
 
   if (config_.upstream.is_set()) return ask_upstream(now);
   start(now);
@@ -338,13 +341,17 @@ std::optional<Session::JoinAnswer> Session::redirect(const wire::ControlBody& wi
   return answer;
 }
 
-std::optional<Session::JoinAnswer> Session::refuse_other_list() {
+std::optional<Session::JoinAnswer> Session::refuse_other_list(Instant now) {
   const auto has_other = [this](const Member& member) {
     return member.pending_list != members_[0].pending_list && !TRIB_MUTANT(kListUnchecked);
   };
   const auto end = members_.begin() + config_.sources;
   const auto found = std::find_if(members_.begin(), end, has_other);
   if (found == end) return {};
+  if (lists_differ_since_ == Instant::never()) lists_differ_since_ = now;
+  if (now - lists_differ_since_ < kListsSettleWithin) {
+    return pending(Reason::kWaitingForPeers, now);
+  }
   for (auto member = members_.begin(); member != end; ++member) member->list_refused = true;
   other_list_ = first_of(ranks_of(static_cast<uint32_t>(found - members_.begin())));
   JoinAnswer answer = refusal(Reason::kListsDiffer, other_list_);

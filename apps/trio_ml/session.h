@@ -36,6 +36,9 @@ using wire::kSilentAfter;
 /// A join that is not repeated for this long has ended. Workers repeat it every 50 ms. Assumed: the
 /// loss of ten in a row is not chance.
 inline constexpr Duration kJoinFreshFor = milliseconds(500);
+/// Lists of aggregators that differ for this long are refused. A shorter difference is normal: a
+/// directory redirects ranks one after another. Assumed: a redirection takes some round trips.
+inline constexpr Duration kListsSettleWithin = milliseconds(500);
 /// Shortest time between two writes of a source's last-heard time, so that cores do not contend for
 /// its cache line.
 inline constexpr Duration kHeardPeriod = milliseconds(100);
@@ -261,9 +264,10 @@ class Session {
   /// Returns the directory's answer to a worker with another list than the directory's.
   [[nodiscard]] std::optional<JoinAnswer> redirect(const wire::ControlBody& wish,
                                                    Instant now) const;
-  /// Compares the lists of aggregators. @return a refusal for all workers if they differ.
+  /// Compares the lists of aggregators. @return the answer if they differ: the worker waits, or,
+  /// after kListsSettleWithin, all workers are refused.
   /// @pre All sources are pending and confirmed.
-  [[nodiscard]] std::optional<JoinAnswer> refuse_other_list();
+  [[nodiscard]] std::optional<JoinAnswer> refuse_other_list(Instant now);
   [[nodiscard]] uint64_t next_upstream_nonce();
   void start(Instant now);
 
@@ -315,6 +319,8 @@ class Session {
   mutable std::mutex table_mutex_;                ///< Taken at joins only.
   std::shared_ptr<const AggregatorTable> table_;  ///< Null: not known yet.
   uint32_t other_list_ = 0;                       ///< A rank whose list differed, for refusals.
+  /// Since when the present joins have had different lists; never: their lists are alike.
+  Instant lists_differ_since_ = Instant::never();
   wire::ControlBody upstream_refusal_;
   Instant upstream_refused_at_;
 };

@@ -178,6 +178,18 @@ json session_schema() {
                  {"slots_completed", count()}});
 }
 
+/// Describes a job that the server plans as its directory.
+json planned_job_schema() {
+  return object(
+      {{"id", count()},
+       {"plans", count()},
+       {"predicted_s", number()},
+       {"aggregators", list(object({{"address", text()},
+                                    {"answers", flag()},
+                                    {"weight", described(count(), "0: the plan leaves it out")},
+                                    {"fault", described(text(), "empty if it answers")}}))}});
+}
+
 json status_schema() {
   return object({{"name", text()},
                  {"version", text()},
@@ -186,6 +198,7 @@ json status_schema() {
                  {"uptime_s", number()},
                  {"jobs", list(job_schema())},
                  {"sessions", list(session_schema())},
+                 {"directory", list(planned_job_schema())},
                  {"events", counts_by_name()},
                  {"blocks_in_progress", count()},
                  {"blocks_completed", count()},

@@ -18,7 +18,7 @@ namespace tributary::control {
 /// Returns the reference to one of the schemas.
 [[nodiscard]] nlohmann::json schema_ref(std::string_view name);
 
-/// Returns `security` of an operation: what a request must show.
+/// Returns `security` of an operation: the tokens that a request needs.
 /// @param commands Whether the operation changes the server.
 [[nodiscard]] nlohmann::json openapi_security(bool commands);
 

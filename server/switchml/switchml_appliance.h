@@ -80,7 +80,7 @@ class SwitchmlAppliance final : public ObservedServer, private SessionPlaces, pr
   [[nodiscard]] Result<void> configure_sessions();
   /// Returns the sessions without what the cores know of them. @pre mutex_ is held.
   [[nodiscard]] std::vector<SessionSnapshot> read_book() const;
-  /// Adds what a core knows of the sessions. Runs in the core's thread.
+  /// Adds a core's counts of the sessions. Runs in the core's thread.
   static void read_shard(const switchml::Shard& shard, Instant now,
                          std::vector<SessionSnapshot>& sessions);
 

@@ -6,7 +6,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
+#include <vector>
 
 #include "host/worker_protocol.h"
 #include "tests/host/protocol_bed.h"
@@ -85,6 +87,26 @@ void expect_end_after(const host::CommunicatorConfig& config, Duration limit) {
 
 TEST(SilenceWatch, OneOfSeveralAggregatorsIsLostAfterTwoSeconds) {
   expect_end_after(config_of(2), host::kSilentSessionFor);
+}
+
+// The aggregator may answer again, and then tells the others why this rank has left.
+TEST(SilenceWatch, GoodByeNamesTheSilentAggregatorToItself) {
+  for (const uint32_t aggregators : {1, 2}) {
+    auto config = config_of(aggregators);
+    std::ranges::reverse(config.aggregators);
+    config.server_silent = milliseconds(300);
+    ProtocolBed bed(config);
+    bed.join();
+    IntTransfer tensor({1, 2, 3});
+    bed.protocol.submit(tensor.transfer, bed.now);
+    std::vector<SentMessage> sent;
+    while (sent.empty() || sent.back().type() != MessageType::kLeave) {
+      ASSERT_LT(bed.now, at(5000));
+      bed.pass(kStep);
+      sent = bed.take_sent();
+    }
+    EXPECT_EQ(sent.back().message.extension.tensor_elements, aggregators == 1 ? 0U : 2U);
+  }
 }
 
 TEST(SilenceWatch, ConfigurationSetsTheLimit) {

@@ -46,7 +46,7 @@ void expect_described(const std::string& socket, const std::string& id = "") {
 
 class ControlOfPrograms : public ControlFolder {
  protected:
-  /// Returns what a server answers over TCP.
+  /// Returns the answer of a server over TCP.
   static std::string get(uint16_t port, const std::string& path) {
     return testing::talk(Endpoint::ipv4(0x7f000001, port),
                          "GET " + path + " HTTP/1.1\r\nHost: localhost\r\n\r\n");

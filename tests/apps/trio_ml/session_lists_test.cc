@@ -33,8 +33,14 @@ TEST_F(SessionLists, WorkersWithDifferentListsAreAllRefused) {
   for (uint32_t source = 0; source < 3; source++) {
     static_cast<void>(join_list(session_, source, 100 + source, source == 1 ? 8 : 7));
   }
-  static_cast<void>(join_list(session_, 0, 100, 7));
-  const auto answer = join_list(session_, 1, 101, 8);  // The last one to confirm.
+  for (uint32_t repeat = 0; repeat < 2; repeat++) {
+    for (uint32_t source = 0; source < 3; source++) {
+      const auto waiting = join_list(session_, source, 100 + source, source == 1 ? 8 : 7);
+      EXPECT_EQ(waiting.reply, MessageType::kPending) << "a directory may still redirect it";
+    }
+    pass(kListsSettleWithin / 2);
+  }
+  const auto answer = join_list(session_, 1, 101, 8);
   EXPECT_EQ(answer.reply, MessageType::kRefusal);
   EXPECT_EQ(answer.body.reason, Reason::kListsDiffer);
   EXPECT_EQ(answer.body.value, 1U);
@@ -58,16 +64,41 @@ TEST_F(SessionLists, RefusalNamesTheFirstRankBehindALowerAggregator) {
   job.world = 5;
   Session upper(job, auth::key_of_seed(43));
   Session::JoinAnswer answer;
-  for (uint32_t round = 0; round < 2; round++) {
+  for (uint32_t round = 0; round < 3; round++) {
     for (uint32_t source = 0; source < 2; source++) {
       Message message = join_message(source, 100 + source, 5);
       message.body.list_digest = 7 + source;
       message.body.mask = {source == 0 ? uint64_t{0b00111} : uint64_t{0b11000}};
       answer = upper.join(message, worker(source), now_);
     }
+    if (round > 0) pass(kListsSettleWithin);
   }
   EXPECT_EQ(answer.body.reason, Reason::kListsDiffer);
   EXPECT_EQ(answer.body.value, 3U);
+}
+
+// Sources 0 and 1 have the directory's list. Source 2 comes with two older lists before it has it too.
+TEST_F(SessionLists, WorkerThatIsRedirectedLastIsNotRefused) {
+  for (const uint64_t list : {8U, 9U}) {
+    const uint64_t nonce = 100 + list;
+    for (uint32_t repeat = 0; repeat < 4; repeat++) {
+      for (uint32_t source = 0; source < 3; source++) {
+        const auto answer =
+            join_list(session_, source, source == 2 ? nonce : 100 + source, source == 2 ? list : 7);
+        EXPECT_EQ(answer.reply, MessageType::kPending);
+      }
+      pass(kListsSettleWithin / 5);
+    }
+    session_.withdraw(2, nonce);
+  }
+  Session::JoinAnswer answer;
+  for (uint32_t repeat = 0; repeat < 2; repeat++) {
+    for (uint32_t source = 0; source < 3; source++) {
+      answer = join_list(session_, source, source == 2 ? 202 : 100 + source, 7);
+      EXPECT_NE(answer.reply, MessageType::kRefusal);
+    }
+  }
+  EXPECT_EQ(answer.reply, MessageType::kWelcome);
 }
 
 TEST_F(SessionLists, ListOfADeadWorkerDoesNotCount) {

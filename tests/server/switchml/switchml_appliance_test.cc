@@ -79,7 +79,7 @@ class Worker {
 /// Expects a snapshot with the counters and the only session of `stats`.
 void expect_same(const Snapshot& snapshot, const nlohmann::json& stats) {
   EXPECT_EQ(snapshot.service, "switchml");
-  EXPECT_EQ(snapshot.listen, stats["listen"]);
+  EXPECT_EQ(snapshot.listen, stats["listen"].get<std::string>());
   ASSERT_EQ(snapshot.outcomes.size(), stats["counters"].size());
   for (const OutcomeTotal& outcome : snapshot.outcomes) {
     EXPECT_EQ(outcome.packets, stats["counters"][outcome.name]) << outcome.name;
