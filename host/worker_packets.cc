@@ -92,10 +92,9 @@ bool WorkerProtocol::may_withhold(uint64_t position, Instant now) const {
 }
 
 /// Writes a probe instead if the exponent was agreed without this rank and its values do not fit.
-/// With mitigation the block then completes without this rank, with an exact sum of the others. A
-/// lower aggregator whose sources all do so never learns of the block, and so never delivers the
-/// result. So after kWithheldTimeouts the worker contributes. The contribution is then too late, or
-/// the others have left; only in that case every rank gets the overflow.
+/// With mitigation the block then completes without this rank, with an exact sum of the others. If
+/// no result comes within kWithheldTimeouts, the worker contributes. The contribution is then too
+/// late, or the others have left; only in that case every rank gets the overflow.
 Outgoing WorkerProtocol::write_contribution(uint64_t position, std::span<std::byte> out,
                                             Instant now) {
   const StreamWindow::Contents contents = stream_.contents(position);

@@ -82,18 +82,28 @@ microcode::Subroutine<RunReport, M> look_at_run(M& m, Job& job, const MessageHea
   co_return report;
 }
 
-/// Returns a probe that asks the upper aggregator about this block and the rest of its run. Its
-/// number is the time.
+/// Returns a probe that asks the upper aggregator about a block, and with wire::kFlagRun in `flags`
+/// about the rest of its run. Its number is the time.
 [[nodiscard]] Message upstream_probe(const Job& job, const MessageHead& about, uint32_t block_id,
-                                     Instant now);
+                                     uint8_t flags, Instant now);
 
-/// Asks the upper aggregator about this block and the rest of its run.
+/// Asks the upper aggregator about a block, and with wire::kFlagRun in `flags` about the rest of its
+/// run.
 template <microcode::Machine M>
-void probe_upstream(M& m, Job& job, const MessageHead& about, uint32_t block_id) {
-  send_control(m, job, upstream_probe(job, about, block_id, m.now()), job.config.upstream);
+void probe_upstream(M& m, Job& job, const MessageHead& about, uint32_t block_id,
+                    uint8_t flags = wire::kFlagRun) {
+  send_control(m, job, upstream_probe(job, about, block_id, flags, m.now()), job.config.upstream);
   job.session.upstream_watch().asked(
       {.block_id = block_id, .gen_id = about.header.gen_id, .grad_cnt = about.header.grad_cnt},
       m.now());
+}
+
+/// Asks the upper aggregator for the result of a block that is not here. The source has not asked
+/// about the run, so it contributes nothing (Transfer::receive_only). If all sources do so, no
+/// partial sum goes up whose repetition would repair a lost result.
+template <microcode::Machine M>
+void ask_for_result(M& m, Job& job, const MessageHead& about) {
+  probe_upstream(m, job, about, about.header.block_id, /*flags=*/0);
 }
 
 /// Repeats the partial sums of a run that the upper aggregator lacks. Leaves out those that were

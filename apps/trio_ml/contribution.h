@@ -65,16 +65,6 @@ void merge_ranks(const M& m, const Job& job, BlockRecord& block, const MessageHe
   return kAccepted;
 }
 
-/// Returns the terms of a new block, taken from its first contribution.
-[[nodiscard]] inline BlockTerms terms_of(const Job& job, const MessageHead& message) {
-  return {.tensor_elements = message.extension.tensor_elements,
-          .scale_bits = message.extension.scale_bits,
-          .grad_cnt = message.header.grad_cnt,
-          .format = message.extension.format,
-          .extended = message.header.extended,
-          .expected = job.record.active_mask};
-}
-
 /// Returns the fields that the message adds to its block's record.
 [[nodiscard]] inline Contribution contribution_of(const Job& job, const MessageHead& message) {
   Contribution contribution{.exponent = message.extension.exponent,

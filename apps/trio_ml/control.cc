@@ -23,12 +23,13 @@ Message upstream_join(const Job& job) {
   return message;
 }
 
-Message upstream_probe(const Job& job, const MessageHead& about, uint32_t block_id, Instant now) {
+Message upstream_probe(const Job& job, const MessageHead& about, uint32_t block_id, uint8_t flags,
+                       Instant now) {
   Message probe = upstream_message(job, MessageType::kProbe);
   probe.header.block_id = block_id;
   probe.header.gen_id = about.header.gen_id;
   probe.header.grad_cnt = about.header.grad_cnt;
-  probe.extension.flags = wire::kFlagRetransmission | wire::kFlagRun;
+  probe.extension.flags = wire::kFlagRetransmission | flags;
   probe.extension.tensor_elements = low_us(now);
   return probe;
 }

@@ -378,6 +378,9 @@ microcode::Subroutine<void, M> serve_probe(M& m, Shard& shard, Job& job, const M
       tell_past_cache(m, shard, job, message, arrival.source);
       break;
     default:  // The block is not here: an empty mask asks for the contribution.
+      if (!run && found.kind == Found::Kind::kAbsent && job.config.upstream.is_set()) {
+        ask_for_result(m, job, message);
+      }
       send_have(m, shard, job, BlockRecord{}, message, arrival.source, run);
   }
 }

@@ -25,6 +25,7 @@
 #include "memory/idle_pages.h"
 #include "memory/ref_bits.h"
 #include "timers/periodic_timers.h"
+#include "wire/trio_ml.h"
 
 namespace tributary::trio_ml {
 
@@ -117,6 +118,16 @@ class Job {
   memory::IdlePages idle_pages_;      ///< Of the session that has ended.
   Instant idle_memory_due_ = Instant::never();
 };
+
+/// Returns the terms of a new block, taken from the first message about it.
+[[nodiscard]] inline BlockTerms terms_of(const Job& job, const wire::MessageHead& message) {
+  return {.tensor_elements = message.extension.tensor_elements,
+          .scale_bits = message.extension.scale_bits,
+          .grad_cnt = message.header.grad_cnt,
+          .format = message.extension.format,
+          .extended = message.header.extended,
+          .expected = job.record.active_mask};
+}
 
 /// Returns the request of a hash operation on a block of the job. @param M The machine that gets it.
 template <class M>

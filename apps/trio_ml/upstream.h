@@ -4,8 +4,10 @@
 /// aggregator. To the upper one this aggregator is a source; emit.h sends the partial sums.
 ///
 /// Contract: A result of the upper aggregator replaces the partial sum of a block that was sent up,
-///           and completes the block. Sources repair lost messages: the lower aggregator forwards
-///           their retransmissions.
+///           and completes the block. So does the result of a block to which no source below has
+///           contributed: every rank gets every result, also the ranks of a late rack.
+///           Sources repair lost messages: the lower aggregator forwards their retransmissions, and
+///           their questions for results to which they do not contribute.
 /// Tests:    tests/apps/trio_ml/hierarchy_test.cc, hierarchy_session_test.cc
 #pragma once
 
@@ -74,12 +76,42 @@ template <microcode::Machine M>
 
 namespace detail {
 
+/// Makes a block for a result to which no source of this aggregator has contributed, as if its
+/// partial sum had been sent up.
+/// @return the block, or a Found without one: there is no room for it.
+template <microcode::Machine M>
+microcode::Subroutine<Found, M> make_block_of_others(M& m, Shard& shard, Job& job,
+                                                     const Message& message, BlockName name) {
+  m.release_payload({});  // Packets from the cooling buffers may not have left yet.
+  job.window.free_cooling();
+  bool superseded = false;
+  const Found found = co_await m.issue(
+      block_table_request<M>(microcode::XtxnKind::kHashInsert, job, name.block_id),
+      [&job, &message, &superseded, name] {
+        const auto made = job.window.insert(name, terms_of(job, message), /*clear_lanes=*/false);
+        if (made.status == BlockWindow::Insert::kCreated) {
+          superseded = made.superseded;
+          if (!superseded) job.record.block_curr_cnt++;
+          made.block->phase = BlockPhase::kSentUp;
+          made.block->closing = true;
+          note_record<M>(job, job.window.place_of(*made.block), name.block_id);
+        }
+        return job.window.find(name);
+      });
+  if (superseded) count(m, shard, Outcome::kBlockSuperseded);
+  co_return found;
+}
+
 /// Takes a result of the upper aggregator and publishes it to the sources.
 template <microcode::Machine M>
 microcode::Subroutine<void, M> take_result(M& m, Shard& shard, Job& job, const Message& message,
                                            const Arrival& arrival) {
   const BlockName name{message.header.gen_id, message.header.block_id, message.header.extended};
-  const Found found = co_await look_up_block(m, job, name);
+  Found found = co_await look_up_block(m, job, name);
+  // The upper aggregator went on without this one. Its result tells the sources that they are late.
+  if (found.kind == Found::Kind::kAbsent && message.header.grad_cnt <= job.config.block_grad_max) {
+    found = co_await make_block_of_others(m, shard, job, message, name);
+  }
   const bool wanted = found.kind == Found::Kind::kActive &&
                       found.block->phase == BlockPhase::kSentUp &&
                       !check_against_block(*found.block, message).is_refused();

@@ -286,6 +286,24 @@ TEST(StragglingRun, TreeExpiresItsStraggler) {
   EXPECT_EQ(result.workers[3].contributions_lost, 0U);
 }
 
+// The results of the other rack reach the late one, so its workers learn that they are late.
+TEST(StragglingRun, LateRackSkipsAsALateWorkerDoes) {
+  Scenario scenario = four_workers(Backend::kTrioMl);
+  scenario.topology = Topology::kChassis;
+  scenario.mitigation.timeout = milliseconds(2);
+  scenario.straggler.pattern = Straggling::kPause;
+  scenario.straggler.racks = {1};
+  scenario.straggler.pause_at = milliseconds(55);
+  scenario.straggler.pause_for = milliseconds(300);
+  scenario.payload = Payload::kReal;
+  const RunResult result = run_well(scenario);
+  EXPECT_EQ(result.wrong_sums, 0U);
+  EXPECT_GT(result.degraded_blocks, 0U);
+  EXPECT_GT(result.skipped_blocks, 0U);
+  EXPECT_EQ(result.workers[0].iterations_skipped, 0U);
+  EXPECT_GT(result.workers[1].iterations_skipped + result.workers[3].iterations_skipped, 0U);
+}
+
 /// A worker that pauses until its results are evicted: a small cache, and no worker waits for it.
 Scenario forgetful() {
   Scenario scenario = four_workers(Backend::kTrioMl);

@@ -42,6 +42,92 @@ TEST_P(HierarchySession, SessionResultNamesItsRanks) {
   EXPECT_EQ(result.message.mask, (SourceMask{0b101010, 0, 0, 0}));
 }
 
+/// Returns a question for the result of a block that the rank does not contribute to.
+Bytes question(const Member& member, uint32_t block_id, uint16_t gradients = 1) {
+  Message probe = member.message(MessageType::kProbe, block_id);
+  probe.header.grad_cnt = gradients;
+  return encoded(probe);
+}
+
+/// Returns the results among the packets that a rank has received since the last call.
+std::vector<Reply> results_of(Tree& tree, uint32_t rank) {
+  std::vector<Reply> results = tree.take(rank);
+  std::erase_if(results, [](const Reply& reply) {
+    return reply.message.extension.type != MessageType::kResult;
+  });
+  return results;
+}
+
+// No rank below the second aggregator contributes, so that aggregator sends no partial sum.
+TEST_P(HierarchySession, RanksThatOnlyReceiveGetTheResultOfTheOthers) {
+  Tree tree(GetParam(), /*mitigation=*/true);
+  const auto members = join_tree(tree);
+  for (uint32_t rank = kBelow; rank < kRanks; rank++) tree.send(rank, question(members[rank], 0));
+  for (uint32_t rank = 0; rank < kBelow; rank++) {
+    tree.send(rank, members[rank].contribution_bytes(0, {int32_t{1} << rank}));
+  }
+  tree.pass(kTimeout * 8);
+  for (uint32_t rank = 0; rank < kRanks; rank++) {
+    const auto results = results_of(tree, rank);
+    ASSERT_EQ(results.size(), 1U) << "rank " << rank;
+    EXPECT_EQ(results[0].gradients, Values{7});
+    EXPECT_TRUE(results[0].message.header.degraded);
+    EXPECT_EQ(results[0].message.mask, (SourceMask{0b000111, 0, 0, 0}));
+    EXPECT_EQ(results[0].message.extension.key, members[rank].result_key);
+  }
+  // The result is kept: a lost copy is repaired here, and a contribution is late.
+  tree.send(4, question(members[4], 0));
+  ASSERT_EQ(results_of(tree, 4).size(), 1U);
+  tree.send(5, members[5].contribution_bytes(0, {100}));
+  EXPECT_EQ(tree.lower(1).counted(Outcome::kLate), 1U);
+  EXPECT_EQ(results_of(tree, 5).at(0).gradients, Values{7});
+  EXPECT_EQ(tree.lower(1).counted(Outcome::kSentUpstream), 0U);
+}
+
+// The upper aggregator goes on without the second one.
+TEST_P(HierarchySession, RanksOfALateRackGetEveryResult) {
+  Tree tree(GetParam(), /*mitigation=*/true);
+  const auto members = join_tree(tree);
+  for (uint32_t rank = 0; rank < kRanks; rank++) {
+    tree.send(rank, encoded(members[rank].message(MessageType::kKeepAlive, 0)));
+  }
+  tree.pass(milliseconds(600));  // The upper aggregator hears that all ranks are present.
+  const auto contribute = [&](uint32_t block) {
+    for (uint32_t rank = 0; rank < kBelow; rank++) {
+      tree.send(rank, members[rank].contribution_bytes(block, {int32_t{1} << rank}));
+    }
+  };
+  contribute(0);
+  tree.pass(kTimeout * 8);
+  for (uint32_t rank = 0; rank < kRanks; rank++) {
+    const auto results = results_of(tree, rank);
+    ASSERT_EQ(results.size(), 1U) << "rank " << rank;
+    EXPECT_EQ(results[0].gradients, Values{7});
+  }
+  // The result of block 1 is lost on its way to the second aggregator. A question repairs it.
+  contribute(1);
+  tree.pass_without(1, kTimeout * 8);
+  EXPECT_EQ(results_of(tree, 0).size(), 1U);
+  tree.send(4, question(members[4], 1));
+  for (uint32_t rank = kBelow; rank < kRanks; rank++) {
+    const auto results = results_of(tree, rank);
+    ASSERT_EQ(results.size(), 1U) << "rank " << rank;
+    EXPECT_EQ(results[0].gradients, Values{7});
+  }
+}
+
+// The block of the result would not fit the buffers of this aggregator.
+TEST_P(HierarchySession, RefusesUpperResultsWithTooManyGradients) {
+  Tree tree(GetParam(), /*mitigation=*/true);
+  join_tree(tree);
+  Message result = join_message(0, 0, kRanks);
+  result.header.grad_cnt = 17;
+  result.extension = {.type = MessageType::kResult,
+                      .key = tree.lower(1).session().upstream_result_key()};
+  expect_refused(tree.lower(1), encoded(result, Values(17, 1)), upper_address(),
+                 Outcome::kDuplicate);
+}
+
 TEST_P(HierarchySession, SessionEndsAtTheUpperAggregatorToo) {
   Tree tree(GetParam());
   const auto members = join_tree(tree);
