@@ -189,7 +189,7 @@ class FlowParser {
   /// Skips the extension headers from `next` on, each of at least eight bytes.
   FlowFit parse_extensions(uint32_t next) {
     bool later_fragment = false;
-    // What follows a later fragment's header is payload.
+    // The header of a later fragment is followed by payload.
     while (!later_fragment && is_extension(next)) {
       mark_(kParseExtension);
       if (next == wire::kIpv6Fragment) {

@@ -24,7 +24,7 @@ constexpr size_t kBugs = 5;
 
 using Path = std::array<char, 512>;
 
-/// What the handlers need. Set before the handlers are installed.
+/// The data of the handlers. Set before the handlers are installed.
 struct Armed {
   std::atomic<const FlightRecorder*> recorder{nullptr};
   std::atomic<pid_t> failed{0};            ///< The thread that writes; 0: none has failed.

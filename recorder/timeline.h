@@ -22,7 +22,7 @@
 
 namespace tributary::recorder {
 
-/// Which events to show. An event that is not about a block does not pass `block`; likewise `rank`.
+/// The events to show. An event that is not about a block does not pass `block`; likewise `rank`.
 struct Filter {
   std::optional<uint32_t> job{};
   std::optional<uint32_t> block{};

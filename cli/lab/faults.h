@@ -14,7 +14,7 @@
 
 namespace tributary::cli {
 
-/// What one planted bug came to.
+/// The result for one planted bug.
 struct MutantRow {
   std::string name;
   std::string bug;

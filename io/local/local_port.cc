@@ -29,7 +29,7 @@ namespace {
 /// Wake-ups that one read takes. The socket holds more only if the server is hostile.
 constexpr uint32_t kWakesMax = 64;
 
-/// What connect() has opened.
+/// The connection that connect() has opened.
 struct Opened {
   Endpoint server;
   FileDescriptor control;

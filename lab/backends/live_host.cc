@@ -17,7 +17,7 @@ constexpr size_t kBacklogMax = 4096;
 
 }  // namespace
 
-/// What the core's loop reads from and writes to.
+/// The queue of the core's loop.
 class LiveHost::Queue final : public engine::PortQueue {
  public:
   explicit Queue(LiveHost& host) : host_(host) {}

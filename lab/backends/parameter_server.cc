@@ -29,7 +29,7 @@ void ParameterServer::schedule_round() {
 
 void ParameterServer::run_round() {
   round_pending_ = false;
-  // What was sent since this round was asked for goes first.
+  // Packets that were sent since the request for this round go first.
   if (network_now() < busy_until_) return schedule_round();
   for (uint32_t taken = 0; taken < kBurst && !received_.empty(); taken++) {
     net::PacketRef packet = std::move(received_.front());

@@ -151,7 +151,7 @@ void TofinoNode::aggregate(net::PacketRef packet) {
   const uint32_t size_bytes = tofino::kUdpFrameHeaderBytes + packet->size_bytes;
   frame_.assign(header.begin(), header.end());
   frame_.insert(frame_.end(), packet->stored.begin(), packet->stored.end());
-  if (spec().values) frame_.resize(size_bytes);  // What is elided counts as zeros.
+  if (spec().values) frame_.resize(size_bytes);  // Elided bytes count as zeros.
   note_arrival(packet->stored);
   device_->device().arrive(network_now(), *rank * port_stride_, {frame_, size_bytes});
   wake();
@@ -252,7 +252,7 @@ AggregatorResult TofinoNode::result(Duration elapsed) const {
   }
   for (uint32_t i = 0; i < tofino::kSwitchDropCount; i++) {
     const auto reason = static_cast<SwitchDrop>(i);
-    // What the program drops is mostly what it has added.
+    // The program mostly drops contributions that it has added.
     if (reason == SwitchDrop::kIngressProgram || reason == SwitchDrop::kEgressProgram) continue;
     dropped += counters[reason];
     result.add(fmt::format("dropped: {}", name_of(reason)),

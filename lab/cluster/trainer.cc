@@ -171,7 +171,7 @@ void Trainer::run_steps() {
     return;
   }
   phase_ = Phase::kWaiting;
-  // What has ended before is taken in a round; of a tensor without elements there is none.
+  // A round takes the tensors that have ended before; a tensor without elements has no round.
   if (has_all()) end_iteration();
 }
 

@@ -67,7 +67,7 @@ engine::TraceWord find_in_table(const Job& job, const void* target) {
   return {.name = fmt::format("REF flags of job {}", job.config.id), .fields = {blocks}};
 }
 
-/// What of this job lies there; no name if nothing does.
+/// Returns the word of this job at an address; without a name if there is none.
 engine::TraceWord find_in(Job& job, const void* target) {
   if (engine::TraceWord word = find_in_table(job, target); !word.name.empty()) return word;
   const uint32_t places = job.window.place_count();

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What stragglers did in an epoch: a line on rank 0, and scalars for TensorBoard if it is installed."""
+"""The effect of stragglers on an epoch: a line on rank 0, and scalars for TensorBoard if it is installed."""
 
 import os
 import sys

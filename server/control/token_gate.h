@@ -25,7 +25,7 @@
 
 namespace tributary::control {
 
-/// What became of a request over TCP.
+/// The result of checking a request over TCP.
 enum class GateResult : uint8_t {
   kPassed,
   kLogin,
@@ -61,7 +61,7 @@ class TokenGate {
   [[nodiscard]] GateCounters counters() const;
 
  private:
-  /// What became of a request, and the token that it came with; null: none.
+  /// The result for a request, and its token; null: none.
   struct Verdict {
     GateResult result;
     const Token* token = nullptr;

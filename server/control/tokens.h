@@ -66,7 +66,7 @@ class TokenFile {
   void read_again();
 
  private:
-  /// What changes with the file.
+  /// The properties of the file that change when it is written.
   struct Stamp {
     int64_t seconds = 0;
     int64_t nanoseconds = 0;

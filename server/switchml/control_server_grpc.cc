@@ -43,7 +43,7 @@ grpc::StatusCode code_of(Rendezvous::Error error) {
   return grpc::StatusCode::ABORTED;
 }
 
-/// Where the workers of one control point meet: the waiting calls, and the thread that enforces
+/// The meeting of one control point's workers: the waiting calls, and the thread that enforces
 /// their deadlines.
 class MeetingPoint {
  public:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Where the workers of a SwitchML job meet before they send: the published control plane's
+/// The meeting of a SwitchML job's workers before they send: the published control plane's
 /// Broadcast and Barrier, without its network. docs/switchml.md explains how calls are grouped.
 ///
 /// Model:   A broadcast forms a group of num_workers ranks, identified by their connections. If a

@@ -94,7 +94,7 @@ TEST(LocalPortTest, CountsWhatFindsNoRoom) {
   for (uint32_t i = 0; i < 6; i++) client.send(Bytes(65'500));
   EXPECT_EQ(client.queue().counters().tx_packets, 4U);
   EXPECT_EQ(client.queue().counters().tx_refused, 2U);
-  // What the port promises to hold fits: three quarters of a ring.
+  // The room that the port promises is there: three quarters of a ring.
   const Endpoint source = bed.receive().source;
   const uint32_t room = client.port->receive_room_bytes();
   for (uint32_t sent = 0; sent + 256 <= room; sent += 256) bed.send(Bytes(256), source);
