@@ -16,7 +16,7 @@ import time
 
 import torch
 
-from . import errors
+from . import _signals, errors
 
 _Work = torch._C._distributed_c10d.Work  # Public as dist.Work only from torch 2 on.
 
@@ -337,6 +337,7 @@ class Submissions:
             torch.autograd.Variable._execution_engine.queue_callback(_End(current))
         except RuntimeError:  # No backward pass runs in this thread.
             return None
+        _signals.postpone()  # The script may have set a handler since the pass before.
         self._backward_ended = current
         return current
 

@@ -30,7 +30,7 @@ import time
 import torch.distributed as dist
 from torch.distributed.constants import default_pg_timeout
 
-from . import _guard, _hierarchical, _monitored, _one_line, _uneven, aggregators, errors
+from . import _guard, _hierarchical, _monitored, _one_line, _signals, _uneven, aggregators, errors
 from ._catch_up import CatchUp
 from ._group import (
     BACKEND,
@@ -55,6 +55,7 @@ DEADLINE_MS_MAX = 86_400_000  # One day: the largest value of the URL's deadline
 def _create(store, rank, world, timeout):
     """Called by init_process_group() and new_group()."""
     _one_line.hide_tracebacks()
+    _signals.postpone()
 
     def make_inner(deadline_ms):
         # torch's own default, 30 minutes, would keep ranks waiting for a dead one.

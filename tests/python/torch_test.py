@@ -61,6 +61,9 @@ class Torch(support.ServerTest):
             capture_output=True, text=True, timeout=support.LIMIT_S, env={**os.environ, **alone},
         ), 1)
 
+    def test_a_signal_within_a_backward_pass_reaches_the_script_at_its_end(self):
+        self.assert_all_well(self.ranks(2, "ranks_interrupted.py", flags=("--deadline-ms", "9000")), 2)
+
     def test_a_group_of_a_part_of_the_ranks_uses_gloo(self):
         self.assert_all_well(self.ranks(2, "ranks_parts.py", flags=("--deadline-ms", "5000")), 2)
 
