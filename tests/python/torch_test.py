@@ -116,6 +116,15 @@ class Torch(support.ServerTest):
         self.assertRegex(ended.stderr, "tributary launch: rank 1 ended with exit status 1")
         self.assertIn("[1] ValueError: this rank is at fault", ended.stderr)
 
+    def test_the_rank_that_raised_ends_first(self):
+        for method in ("spawn", "fork"):
+            with tempfile.TemporaryDirectory() as folder:
+                ended = subprocess.run(
+                    [support.PYTHON, str(support.HERE / "ranks_spawned.py"), method, f"file://{folder}/meeting"],
+                    capture_output=True, text=True, timeout=support.LIMIT_S,
+                )
+            self.assertIn("ValueError: this rank is at fault", ended.stderr, method)
+
     def test_a_missing_library_is_one_line_of_one_rank(self):
         nowhere = {"TRIBUTARY_LIBRARY": "/nowhere/lib.so"}
         checked = self.ranks(3, "ranks_collectives.py", environment=nowhere)
