@@ -19,7 +19,7 @@ from ._collectives import Collectives, check_variable
 from ._meetings import Meetings
 from ._staging import Submitter, copy_to_host
 from ._urgency import Urgency
-from ._work import KeptWorks, Submissions, TributaryWork, Waiters
+from ._work import KeptWorks, Submissions, TributaryWork, Waiters, memory_of
 from .communicator import Communicator, aggregators_of, keys_of, url_without
 
 BACKEND = "tributary"
@@ -175,6 +175,8 @@ class TributaryGroup(Collectives, dist.ProcessGroup):
         result = result or [tensor]
         # A sum is written in place, also into a parameter, and by threads that have no no_grad().
         tensor = tensor.detach()
+        memory = memory_of(tensor)
+        self._finish_works_of(memory)
         staged, wait_for_copy = tensor.contiguous(), None  # The tensor itself if it is contiguous.
         if tensor.device.type != "cpu":
             staged, wait_for_copy = copy_to_host(staged)
@@ -196,11 +198,22 @@ class TributaryGroup(Collectives, dist.ProcessGroup):
                 self, operation, op_name, self._count, tensor, staged, backward_ended, result, finish
             )
             work.zeros_of = zeros_of
+            work.memory = memory
             self._count += counted
             dropped = self._works.add(work)
         for old in dropped:
             old.settle()
         return work
+
+    def _finish_works_of(self, memory):
+        """Waits for all-reduces of the same memory.
+
+        Whether they have ended depends on the rank. All ranks must send their results, with stragglers corrected.
+        """
+        with self._lock:
+            earlier = self._works.overlapping(memory)
+        for work in earlier:
+            work.settle()
 
     def _new_urgency(self):
         """Returns the priorities of the URL. With mitigation all are 0, because a late rank cannot receive others."""
