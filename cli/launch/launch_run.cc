@@ -100,6 +100,7 @@ class Launch {
   void look_at_failure(const Member& rank);
   void look_at_loss(const Member& aggregator);
   void blame_victim_in_time();
+  [[nodiscard]] std::string early_ends() const;
   void fail(const std::string& text, int exit_code);
   void end_all(int signal, Clock::duration within);
   void end_aggregators();
@@ -337,7 +338,18 @@ void Launch::blame_victim_in_time() {
   if (!blame_victim_at_) return;
   if (!ending_ && !all_settled(ranks_) && Clock::now() < *blame_victim_at_) return;
   blame_victim_at_.reset();
-  if (!ending_) fail(victim_->first, victim_->second);
+  if (!ending_) fail(victim_->first + early_ends(), victim_->second);
+}
+
+/// Names the ranks that have ended well, because a victim may have waited for one of them.
+std::string Launch::early_ends() const {
+  std::string text;
+  for (const Member& rank : ranks_) {
+    if (!rank.settled || !rank.process.ended_well()) continue;
+    text += fmt::format("{} {}", text.empty() ? "; ended with exit status 0:" : ",",
+                        rank.process.name());
+  }
+  return text;
 }
 
 void Launch::turn() {

@@ -104,6 +104,18 @@ TEST_F(LaunchRun, VictimIsNamedIfNoRankIsAtFault) {
             "aggregator\n");
 }
 
+TEST_F(LaunchRun, RanksThatEndedWellBeforeTheVictimAreNamed) {
+  // Rank 1 fails when ranks 0 and 2 have ended: their ends close the pipe that it reads.
+  testing::ScratchDirectory folder;
+  const std::string pipe = folder.path() / "pipe";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  const std::string early = "exec 3<>" + pipe + "; exit 0";
+  EXPECT_EQ(run(plan_of({early, "exec 3<" + pipe + "; read line <&3; exit 75", early})), 75);
+  EXPECT_EQ(err_.text(),
+            "tributary launch: rank 1 ended with exit status 75, because of another rank or the "
+            "aggregator; ended with exit status 0: rank 0, rank 2\n");
+}
+
 TEST_F(LaunchRun, FailingCheckIsQuotedAndNothingStarts) {
   LaunchPlan plan = plan_of({"echo working"});
   plan.check = shell("the check", "echo no torch >&2; exit 2");
