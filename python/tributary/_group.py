@@ -68,6 +68,7 @@ class TributaryGroup(Collectives, dist.ProcessGroup):
         super().__init__(rank, world)
         _nan_wanted()  # Refuses wrong values before the first step.
         check_variable()
+        _refuse_asynchronous(url)
         self._url = url
         # Join first: it detects two processes with one rank within the deadline; Gloo does not.
         self.communicator = Communicator(url)
@@ -451,6 +452,14 @@ def goes_through(tensor, op_name):
     if tensor.layout != torch.strided or tensor.dtype not in TYPE_NAMES:
         return False
     return op_name == "sum" or (op_name == "mean" and tensor.dtype != torch.int32)
+
+
+def _refuse_asynchronous(url):
+    if keys_of(url).get("asynchronous") == "on":
+        raise errors.InvalidArgument(
+            "asynchronous=on is not allowed with torch.distributed, whose all-reduces are sums of all ranks; train "
+            "with tributary.Communicator, as examples/asynchronous.py does, or leave the key out of the URL"
+        )
 
 
 def _nan_wanted():

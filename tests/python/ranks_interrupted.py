@@ -11,6 +11,7 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # A shell's background jobs ignore it.
 dist.init_process_group("tributary")
 rank = dist.get_rank()
 store = dist.distributed_c10d._get_default_store()
@@ -37,17 +38,20 @@ def step(number=None):
     """Steps once. Returns the name of the exception that leaves the backward pass."""
     ddp.zero_grad()
     loss = ddp(torch.full((4, 10), rank + 1.0)).sum()
+    hooks = []
     if number is not None and rank == 1:
         # When the gradient of the weight is complete, the pass has little left but to wait for the sum.
         sender = threading.Thread(target=interrupt, args=(number,))
-        hook = ddp.module.weight.register_hook(lambda _: sender.start())
+        hooks = [ddp.module.weight.register_hook(lambda _: sender.start())]
     if number is not None and rank == 0:
         store.wait([f"interrupted by {number}"])
     try:
         loss.backward()
     except BaseException as error:
-        hook.remove()
         return type(error).__name__
+    finally:
+        for hook in hooks:
+            hook.remove()
     return ""
 
 

@@ -15,6 +15,7 @@ class Signals(unittest.TestCase):
     def setUp(self):
         for number in _signals.SIGNALS:
             self.addCleanup(signal.signal, number, signal.getsignal(number))
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # A shell's background jobs ignore it.
         _signals.postpone()
         self.values = torch.ones(2, requires_grad=True)
 

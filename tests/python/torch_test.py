@@ -64,6 +64,12 @@ class Torch(support.ServerTest):
     def test_a_signal_within_a_backward_pass_reaches_the_script_at_its_end(self):
         self.assert_all_well(self.ranks(2, "ranks_interrupted.py", flags=("--deadline-ms", "9000")), 2)
 
+    def test_asynchronous_training_is_refused_before_the_first_step(self):
+        flags = ("--job-option", "asynchronous=on,parameters=650", "--url-option", "asynchronous=on")
+        ended = self.ranks(2, "ranks_parts.py", flags=flags)
+        self.assertEqual(ended.returncode, 1, ended.stdout + ended.stderr)
+        self.assertIn("asynchronous=on is not allowed with torch.distributed", ended.stderr)
+
     def test_a_group_of_a_part_of_the_ranks_uses_gloo(self):
         self.assert_all_well(self.ranks(2, "ranks_parts.py", flags=("--deadline-ms", "5000")), 2)
 
