@@ -76,6 +76,15 @@ TEST_F(LaunchRun, PrefixesLinesWithTheirRank) {
   EXPECT_EQ(err_.text(), "[1] oh dear\n");
 }
 
+// A progress bar overwrites its line until it is complete.
+TEST_F(LaunchRun, StepsOfAProgressBarArePassedOn) {
+  EXPECT_EQ(run(plan_of({R"(printf '\r 10 %%\r 20 %%' >&2; printf '\r100 %%\n' >&2)",
+                         R"(printf 'one\r\ntwo\r')"})),
+            0);
+  EXPECT_EQ(err_.text(), "[0]  10 %\r[0]  20 %\r[0] 100 %\n");
+  EXPECT_EQ(out_.text(), "[1] one\n[1] two\r");
+}
+
 TEST_F(LaunchRun, ChildrenInheritAndExtendTheEnvironment) {
   setenv("TRIB_TEST_KEPT", "kept", 1);
   EXPECT_EQ(run(plan_of({"echo $WHO, $TRIB_TEST_KEPT"})), 0);
