@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -163,6 +164,16 @@ Result<ProgramPlan> plan_command(const LaunchConfig& config, const LaunchSurroun
   return plan;
 }
 
+/// True if HOST:PORT has a port. torch would end in a traceback of each rank otherwise.
+bool has_port(const std::string& master) {
+  const size_t colon = master.rfind(':');
+  if (colon == std::string::npos) return false;
+  uint16_t port = 0;
+  const char* const end = master.data() + master.size();
+  const auto [stopped_at, error] = std::from_chars(master.data() + colon + 1, end, port);
+  return error == std::errc() && stopped_at == end && port != 0;
+}
+
 Result<void> check(const LaunchConfig& config, const LaunchSurroundings& around,
                    const Ranks& ranks) {
   if (ranks.first + config.processes > ranks.world) {
@@ -175,8 +186,9 @@ Result<void> check(const LaunchConfig& config, const LaunchSurroundings& around,
   if (several_machines && ranks.master.empty()) {
     return failure("--master is missing; with --world, give HOST:PORT of rank 0's machine");
   }
-  if (!ranks.master.empty() && ranks.master.find(':') == std::string::npos) {
-    return failure(fmt::format("--master {} has no port; allowed: HOST:PORT", ranks.master));
+  if (!ranks.master.empty() && !has_port(ranks.master)) {
+    return failure(fmt::format(
+        "--master {} has no port; allowed: HOST:PORT, with a port from 1 to 65535", ranks.master));
   }
   if (config.backend != kOwnBackend || !config.server.empty() || !several_machines) return {};
   if (config.machines.workers.empty()) {

@@ -309,7 +309,9 @@ TEST(LaunchPlan, RefusalsNameTheFlag) {
               HasSubstr("--first-rank 1 and -n 2 reach beyond --world 2"));
   EXPECT_THAT(refusal({.command = {"x"}, .server = "s", .world = 2}), HasSubstr("--master"));
   EXPECT_THAT(refusal({.command = {"x"}, .world = 2, .master = "h:1"}), HasSubstr("--server"));
-  EXPECT_THAT(refusal({.command = {"x"}, .master = "head"}), HasSubstr("HOST:PORT"));
+  for (const char* master : {"head", "head:", "head:http", "head:0", "head:65536", "head:1x"}) {
+    EXPECT_THAT(refusal({.command = {"x"}, .master = master}), HasSubstr("HOST:PORT")) << master;
+  }
   EXPECT_THAT(refusal({.command = {"no-such-program"}}), HasSubstr("'no-such-program'"));
   EXPECT_THAT(refusal({.command = {"/no/such.py"}}), HasSubstr("'/no/such.py' cannot be read"));
 }
