@@ -89,8 +89,16 @@ std::vector<std::string> environment_with(const std::vector<std::string>& change
 std::vector<std::string> cut_lines(std::string& rest) {
   std::vector<std::string> lines;
   size_t begin = 0;
-  for (size_t end; (end = rest.find('\n', begin)) != std::string::npos; begin = end + 1) {
-    lines.push_back(rest.substr(begin, end - begin));
+  for (size_t end; (end = rest.find_first_of("\r\n", begin)) != std::string::npos;) {
+    if (rest[end] == '\n') {
+      lines.push_back(rest.substr(begin, end - begin));
+      begin = end + 1;
+      continue;
+    }
+    if (end + 1 == rest.size()) break;  // A newline may follow, which makes it one end of a line.
+    const bool is_newline = rest[end + 1] == '\n';
+    lines.push_back(rest.substr(begin, end - begin + (is_newline ? 0 : 1)));
+    begin = end + (is_newline ? 2 : 1);
   }
   rest.erase(0, begin);
   if (rest.size() > kLineBytesMax) lines.push_back(std::exchange(rest, {}));

@@ -48,7 +48,8 @@ class ChildProcess {
   /// Kills the child if it still runs and waits for it.
   ~ChildProcess();
 
-  /// Returns the lines that have arrived on standard output, without newlines. Never blocks.
+  /// Returns the lines that have arrived on standard output, without newlines. Never blocks. A
+  /// line that ends with a carriage return, as a progress bar's do, keeps it.
   std::vector<std::string> take_lines();
   /// Returns the end of standard error. Never blocks.
   const std::string& stderr_tail();

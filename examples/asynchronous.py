@@ -3,7 +3,7 @@
 """Trains asynchronously: ranks push changes of the parameters and never wait for each other.
 
     tributary launch -n 3 --job-option asynchronous=on --job-option parameters=650 \\
-        --url-option asynchronous=on examples/asynchronous.py --slow-ms 5
+        examples/asynchronous.py --slow-ms 5
 
 Softmax regression of handwritten digits: 64 x 10 weights and 10 biases. The aggregator keeps the parameters. A rank
 computes a step from the parameters that it has, pushes the change, and gets the current parameters (BytePS, section 5).
@@ -44,7 +44,7 @@ def main():
     digits = load_digits()
     inputs, targets = (digits.data / 16).astype(numpy.float32), digits.target
     held_out = numpy.arange(len(targets)) % 5 == 0
-    with tributary.Communicator(format="fixed", scale=SCALE) as communicator:
+    with tributary.Communicator(asynchronous="on", format="fixed", scale=SCALE) as communicator:
         rank, world = communicator.rank, communicator.world
         random = numpy.random.default_rng(rank)
         own = numpy.flatnonzero(~held_out)[rank::world]

@@ -6,6 +6,7 @@ The back end needs none of this, and neither do your own scripts.
 
 import ctypes
 import hashlib
+import argparse
 import json
 import os
 import random
@@ -33,7 +34,15 @@ def add_flags(parser):
                         help="a rank that is behind still computes every step")
     parser.add_argument("--loss", type=float, default=0.0, metavar="P",
                         help="probability that a packet is lost, each way; tributary only")
-    parser.add_argument("--json", metavar="FILE", help="rank 0 writes the result here")
+    parser.add_argument("--json", metavar="FILE", type=_result_file, help="rank 0 writes the result here")
+
+
+def _result_file(name):
+    """Refuses a file that cannot be written before the training rather than after it."""
+    folder = os.path.dirname(os.path.abspath(name))
+    if not os.access(folder, os.W_OK):
+        raise argparse.ArgumentTypeError(f"{name} cannot be written; allowed: a file in a folder that exists")
+    return name
 
 
 def begin(arguments):

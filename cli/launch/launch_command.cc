@@ -109,8 +109,8 @@ int run(LaunchConfig& config, std::vector<std::string> command) {
     config.command.erase(config.command.begin());
   }
   if (config.command.empty())
-    return refuse({"nothing to launch; allowed: a program or a .py file"});
-  if (config.command.front().starts_with('-')) {
+    return refuse({"nothing to launch; allowed: a program, a .py file or -m MODULE"});
+  if (config.command.front().starts_with('-') && config.command.front() != "-m") {
     return refuse(
         {fmt::format("unknown flag '{}'; see tributary launch --help", config.command.front())});
   }
@@ -205,7 +205,8 @@ void add_launch_command(CLI::App& app, int& exit_code) {
   CLI::App* command =
       app.add_subcommand("launch",
                          "Start the ranks of a training script, and aggregators for them:\n"
-                         "tributary launch -n 4 train.py --flags-of-the-script");
+                         "tributary launch -n 4 train.py --flags-of-the-script, or\n"
+                         "tributary launch -n 4 -m package.train --flags-of-the-module");
   const auto config = std::make_shared<LaunchConfig>();
   command->prefix_command();  // Everything after the script belongs to the script.
   add_rank_flags(*command, *config);

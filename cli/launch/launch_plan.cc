@@ -5,8 +5,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <string_view>
 
 #include "auth/secret.h"
@@ -18,6 +20,7 @@ namespace tributary::cli {
 namespace {
 
 constexpr uint16_t kMasterPort = 29'500;  // torch.distributed's default.
+constexpr std::string_view kRunner = "tributary.run";
 
 bool is_set(const LaunchSurroundings& around, std::string_view name) {
   return std::find(around.variables_set.begin(), around.variables_set.end(), name) !=
@@ -85,26 +88,90 @@ std::string url_of(const LaunchConfig& config, const Aggregators& aggregators, u
   return url;
 }
 
-/// Plans the program and its arguments, the same for all ranks.
-Result<ProgramPlan> plan_command(const LaunchConfig& config, const LaunchSurroundings& around) {
+/// What a Python interpreter runs. It does so through tributary.run, which registers the back end.
+struct PythonCommand {
+  std::string interpreter;
+  std::vector<std::string> flags;   ///< Of the interpreter.
+  std::vector<std::string> target;  ///< A script, or -m and a module, and its arguments.
+};
+
+/// True for python, python3, python3.11 and paths to them.
+bool is_interpreter(const std::string& name) {
+  constexpr std::string_view kName = "python";
+  const std::string base = std::filesystem::path(name).filename();
+  return base.starts_with(kName) &&
+         base.find_first_not_of("0123456789.", kName.size()) == std::string::npos;
+}
+
+/// Splits the arguments of an interpreter. Returns none if it runs neither a script nor a module.
+std::optional<PythonCommand> split_interpreter(const std::vector<std::string>& command) {
+  size_t begin = 1;
+  while (begin < command.size() && command[begin].starts_with('-') && command[begin] != "-m") {
+    if (command[begin] == "-c" || command[begin] == "-") return std::nullopt;
+    begin += command[begin] == "-W" || command[begin] == "-X" ? 2 : 1;  // These have a value.
+  }
+  const size_t name = begin + (begin < command.size() && command[begin] == "-m" ? 1 : 0);
+  if (name >= command.size() || command[name] == kRunner) return std::nullopt;
+  const auto at = command.begin() + static_cast<ptrdiff_t>(begin);
+  return PythonCommand{.interpreter = command.front(),
+                       .flags = {command.begin() + 1, at},
+                       .target = {at, command.end()}};
+}
+
+/// Returns what an interpreter shall run; none if the command is another program.
+Result<std::optional<PythonCommand>> python_command(const LaunchConfig& config,
+                                                    const LaunchSurroundings& around) {
   const std::string& name = config.command.front();
+  std::optional<PythonCommand> python;
+  if (name == "-m" || is_python_script(name)) {
+    if (name == "-m" && config.command.size() == 1) {
+      return failure("-m has no module; allowed: -m PACKAGE.MODULE, as in -m project.train");
+    }
+    auto interpreter = interpreter_of(name, config.python, around.search_path);
+    if (!interpreter) return tl::unexpected(interpreter.error());
+    python = PythonCommand{
+        .interpreter = *std::move(interpreter), .flags = {}, .target = config.command};
+  } else if (is_interpreter(name)) {
+    python = split_interpreter(config.command);
+    if (!python) return python;
+    auto interpreter = find_program(name, around.search_path);
+    if (!interpreter) return tl::unexpected(interpreter.error());
+    python->interpreter = *std::move(interpreter);
+  }
+  if (python && python->target.front() != "-m" &&
+      access(python->target.front().c_str(), R_OK) != 0) {
+    return failure(fmt::format("'{}' cannot be read; allowed: a program or a .py file",
+                               python->target.front()));
+  }
+  return python;
+}
+
+/// Plans the program and its arguments, the same for all ranks.
+Result<ProgramPlan> plan_command(const LaunchConfig& config, const LaunchSurroundings& around,
+                                 const std::optional<PythonCommand>& python) {
   ProgramPlan plan;
-  if (!is_python_script(name)) {
-    auto program = find_program(name, around.search_path);
-    if (!program) return tl::unexpected(program.error());
-    plan.program = std::move(*program);
-    plan.arguments.assign(config.command.begin() + 1, config.command.end());
+  if (python) {
+    plan.program = python->interpreter;
+    plan.arguments = python->flags;
+    plan.arguments.insert(plan.arguments.end(), {"-m", std::string(kRunner)});
+    plan.arguments.insert(plan.arguments.end(), python->target.begin(), python->target.end());
     return plan;
   }
-  if (access(name.c_str(), R_OK) != 0) {
-    return failure(fmt::format("'{}' cannot be read; allowed: a program or a .py file", name));
-  }
-  auto interpreter = interpreter_of(name, config.python, around.search_path);
-  if (!interpreter) return tl::unexpected(interpreter.error());
-  plan.program = std::move(*interpreter);
-  plan.arguments = {"-m", "tributary.run"};
-  plan.arguments.insert(plan.arguments.end(), config.command.begin(), config.command.end());
+  auto program = find_program(config.command.front(), around.search_path);
+  if (!program) return tl::unexpected(program.error());
+  plan.program = std::move(*program);
+  plan.arguments.assign(config.command.begin() + 1, config.command.end());
   return plan;
+}
+
+/// True if HOST:PORT has a port. torch would end in a traceback of each rank otherwise.
+bool has_port(const std::string& master) {
+  const size_t colon = master.rfind(':');
+  if (colon == std::string::npos) return false;
+  uint16_t port = 0;
+  const char* const end = master.data() + master.size();
+  const auto [stopped_at, error] = std::from_chars(master.data() + colon + 1, end, port);
+  return error == std::errc() && stopped_at == end && port != 0;
 }
 
 Result<void> check(const LaunchConfig& config, const LaunchSurroundings& around,
@@ -119,8 +186,9 @@ Result<void> check(const LaunchConfig& config, const LaunchSurroundings& around,
   if (several_machines && ranks.master.empty()) {
     return failure("--master is missing; with --world, give HOST:PORT of rank 0's machine");
   }
-  if (!ranks.master.empty() && ranks.master.find(':') == std::string::npos) {
-    return failure(fmt::format("--master {} has no port; allowed: HOST:PORT", ranks.master));
+  if (!ranks.master.empty() && !has_port(ranks.master)) {
+    return failure(fmt::format(
+        "--master {} has no port; allowed: HOST:PORT, with a port from 1 to 65535", ranks.master));
   }
   if (config.backend != kOwnBackend || !config.server.empty() || !several_machines) return {};
   if (config.machines.workers.empty()) {
@@ -205,7 +273,9 @@ Result<LaunchPlan> plan_launch(const LaunchConfig& config, const LaunchSurroundi
   if (const auto good = check(config, around, *ranks); !good) return tl::unexpected(good.error());
   auto aggregators = plan_aggregators(config, around, *ranks);
   if (!aggregators) return tl::unexpected(aggregators.error());
-  const auto command = plan_command(config, around);
+  const auto python = python_command(config, around);
+  if (!python) return tl::unexpected(python.error());
+  const auto command = plan_command(config, around, *python);
   if (!command) return tl::unexpected(command.error());
 
   auto rank_cpus = cpus_for_ranks(config, around);
@@ -235,10 +305,13 @@ Result<LaunchPlan> plan_launch(const LaunchConfig& config, const LaunchSurroundi
     }
     plan.ranks.push_back(std::move(rank));
   }
-  if (is_python_script(config.command.front())) {
+  if (*python) {
     plan.check = plan.ranks.front();
     plan.check->name = "the check of the script";
-    plan.check->arguments = {"-m", "tributary.run", "--check", config.command.front()};
+    plan.check->arguments = {"-m", std::string(kRunner), "--check"};
+    const std::vector<std::string>& target = (*python)->target;
+    const auto end = target.begin() + (target.front() == "-m" ? 2 : 1);
+    plan.check->arguments.insert(plan.check->arguments.end(), target.begin(), end);
   }
   return plan;
 }

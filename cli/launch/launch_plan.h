@@ -5,8 +5,8 @@
 ///
 /// Model:   The ranks get the variables known from torch.distributed (RANK, WORLD_SIZE, LOCAL_RANK,
 ///          MASTER_ADDR, MASTER_PORT) and TRIBUTARY_URL, which the client library reads. Python
-///          scripts start through `python3 -m tributary.run`, which registers the back end with
-///          torch first.
+///          scripts and modules, also those of a command such as `python3 -u train.py`, start through
+///          `python3 -m tributary.run`, which registers the back end with torch first.
 /// Errors:  One line that names the flag, its value and the values allowed.
 /// Tests:   tests/cli/launch/launch_plan_test.cc
 #pragma once
@@ -26,7 +26,7 @@ namespace tributary::cli {
 
 struct LaunchConfig {
   uint32_t processes = 1;                 ///< Ranks started here, 1 … 256.
-  std::vector<std::string> command = {};  ///< Script or program, and its arguments; not empty.
+  std::vector<std::string> command = {};  ///< Script, program or -m MODULE, and its arguments.
 
   std::string backend = "tributary";  ///< Passed to the ranks; others need no aggregator.
   std::string server = {};            ///< HOST:PORT of a running appliance; empty: start one.

@@ -94,12 +94,14 @@ class Launch {
   bool start_ranks();
   void turn();
   void wait();
+  static void pass_line(std::FILE* file, const Member& member, const std::string& line);
   void pass_lines(Member& member);
   void pass_signals();
   void look_at_ends();
   void look_at_failure(const Member& rank);
   void look_at_loss(const Member& aggregator);
   void blame_victim_in_time();
+  [[nodiscard]] std::string early_ends() const;
   void fail(const std::string& text, int exit_code);
   void end_all(int signal, Clock::duration within);
   void end_aggregators();
@@ -226,17 +228,21 @@ void Launch::wait() {
   }
 }
 
+/// Prints a line of a member. Each step of a progress bar stays one that the next overwrites.
+void Launch::pass_line(std::FILE* file, const Member& member, const std::string& line) {
+  if (line == "\r") return;
+  print_to(file, "{}{}{}", member.prefix, line, line.ends_with('\r') ? "" : "\n");
+}
+
 void Launch::pass_lines(Member& member) {
   for (const std::string& line : member.process.take_lines()) {
     if (member.is_aggregator) {
       member.ready = member.ready || line.starts_with("ready");
     } else {
-      print_to(out_, "{}{}\n", member.prefix, line);
+      pass_line(out_, member, line);
     }
   }
-  for (const std::string& line : member.process.take_error_lines()) {
-    print_to(err_, "{}{}\n", member.prefix, line);
-  }
+  for (const std::string& line : member.process.take_error_lines()) pass_line(err_, member, line);
   std::fflush(out_);
   std::fflush(err_);
 }
@@ -278,12 +284,8 @@ void Launch::look_at_ends() {
   for (Member& rank : ranks_) {
     if (rank.settled || !rank.process.has_ended()) continue;
     pass_lines(rank);  // Its last lines are still in the pipe.
-    if (!rank.process.stdout_rest().empty()) {
-      print_to(out_, "{}{}\n", rank.prefix, rank.process.stdout_rest());
-    }
-    if (!rank.process.stderr_rest().empty()) {
-      print_to(err_, "{}{}\n", rank.prefix, rank.process.stderr_rest());
-    }
+    if (!rank.process.stdout_rest().empty()) pass_line(out_, rank, rank.process.stdout_rest());
+    if (!rank.process.stderr_rest().empty()) pass_line(err_, rank, rank.process.stderr_rest());
     rank.settled = true;
     if (rank.process.ended_well()) continue;
     rank.process.signal_group(SIGTERM);  // End processes that it left behind.
@@ -337,7 +339,18 @@ void Launch::blame_victim_in_time() {
   if (!blame_victim_at_) return;
   if (!ending_ && !all_settled(ranks_) && Clock::now() < *blame_victim_at_) return;
   blame_victim_at_.reset();
-  if (!ending_) fail(victim_->first, victim_->second);
+  if (!ending_) fail(victim_->first + early_ends(), victim_->second);
+}
+
+/// Names the ranks that have ended well, because a victim may have waited for one of them.
+std::string Launch::early_ends() const {
+  std::string text;
+  for (const Member& rank : ranks_) {
+    if (!rank.settled || !rank.process.ended_well()) continue;
+    text += fmt::format("{} {}", text.empty() ? "; ended with exit status 0:" : ",",
+                        rank.process.name());
+  }
+  return text;
 }
 
 void Launch::turn() {

@@ -19,7 +19,7 @@ from ._collectives import Collectives, check_variable
 from ._meetings import Meetings
 from ._staging import Submitter, copy_to_host
 from ._urgency import Urgency
-from ._work import KeptWorks, Submissions, TributaryWork, Waiters
+from ._work import KeptWorks, Submissions, TributaryWork, Waiters, memory_of
 from .communicator import Communicator, aggregators_of, keys_of, url_without
 
 BACKEND = "tributary"
@@ -68,6 +68,7 @@ class TributaryGroup(Collectives, dist.ProcessGroup):
         super().__init__(rank, world)
         _nan_wanted()  # Refuses wrong values before the first step.
         check_variable()
+        _refuse_asynchronous(url)
         self._url = url
         # Join first: it detects two processes with one rank within the deadline; Gloo does not.
         self.communicator = Communicator(url)
@@ -175,6 +176,8 @@ class TributaryGroup(Collectives, dist.ProcessGroup):
         result = result or [tensor]
         # A sum is written in place, also into a parameter, and by threads that have no no_grad().
         tensor = tensor.detach()
+        memory = memory_of(tensor)
+        self._finish_works_of(memory)
         staged, wait_for_copy = tensor.contiguous(), None  # The tensor itself if it is contiguous.
         if tensor.device.type != "cpu":
             staged, wait_for_copy = copy_to_host(staged)
@@ -196,11 +199,22 @@ class TributaryGroup(Collectives, dist.ProcessGroup):
                 self, operation, op_name, self._count, tensor, staged, backward_ended, result, finish
             )
             work.zeros_of = zeros_of
+            work.memory = memory
             self._count += counted
             dropped = self._works.add(work)
         for old in dropped:
             old.settle()
         return work
+
+    def _finish_works_of(self, memory):
+        """Waits for all-reduces of the same memory.
+
+        Whether they have ended depends on the rank. All ranks must send their results, with stragglers corrected.
+        """
+        with self._lock:
+            earlier = self._works.overlapping(memory)
+        for work in earlier:
+            work.settle()
 
     def _new_urgency(self):
         """Returns the priorities of the URL. With mitigation all are 0, because a late rank cannot receive others."""
@@ -438,6 +452,14 @@ def goes_through(tensor, op_name):
     if tensor.layout != torch.strided or tensor.dtype not in TYPE_NAMES:
         return False
     return op_name == "sum" or (op_name == "mean" and tensor.dtype != torch.int32)
+
+
+def _refuse_asynchronous(url):
+    if keys_of(url).get("asynchronous") == "on":
+        raise errors.InvalidArgument(
+            "asynchronous=on is not allowed with torch.distributed, whose all-reduces are sums of all ranks; train "
+            "with tributary.Communicator, as examples/asynchronous.py does, or leave the key out of the URL"
+        )
 
 
 def _nan_wanted():

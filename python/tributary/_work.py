@@ -16,7 +16,7 @@ import time
 
 import torch
 
-from . import errors
+from . import _signals, errors
 
 _Work = torch._C._distributed_c10d.Work  # Public as dist.Work only from torch 2 on.
 
@@ -24,6 +24,14 @@ _Work = torch._C._distributed_c10d.Work  # Public as dist.Work only from torch 2
 # Keep at least this many works that no caller has waited for: C++ keeps only its own half alive, without
 # the methods overridden here.
 WORKS_KEPT = 64
+
+
+def memory_of(tensor):
+    """Returns the first address of a tensor's elements, and the one behind the last."""
+    if tensor.numel() == 0:
+        return 0, 0
+    last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride()))
+    return tensor.data_ptr(), tensor.data_ptr() + (last + 1) * tensor.element_size()
 
 
 class KeptWorks:
@@ -39,6 +47,14 @@ class KeptWorks:
         while self._works[0].taken or (len(self._works) > WORKS_KEPT and self._works[0].is_done()):
             dropped.append(self._works.popleft())
         return dropped
+
+    def overlapping(self, memory):
+        """Returns the works that have not written their results to this memory, from memory_of()."""
+        begin, end = memory
+        return [
+            work for work in self._works
+            if not work.is_settled() and work.memory[0] < end and begin < work.memory[1]
+        ]
 
     def settle_all(self):
         """Waits for all works and drops them."""
@@ -59,6 +75,7 @@ class TributaryWork(_Work):
         self.op_name = op_name  # "sum" or "mean".
         self.number = number  # Counts the group's all-reduces from 0.
         self.zeros_of = None  # The rank that adds zeros, or None.
+        self.memory = (0, 0)  # Where the results are written.
         self.staged = staged  # The data sent: the tensor, or its copy in host memory.
         self._group = group
         self._operation = operation
@@ -116,6 +133,10 @@ class TributaryWork(_Work):
         """Returns True if settle() would return at once."""
         operation = self._operation
         return operation is None or operation.done()
+
+    def is_settled(self):
+        """Returns True if the results are written or the work has failed. Finishes nothing itself."""
+        return self._settled
 
     def is_completed(self):
         """Returns True if the results are written."""
@@ -337,6 +358,7 @@ class Submissions:
             torch.autograd.Variable._execution_engine.queue_callback(_End(current))
         except RuntimeError:  # No backward pass runs in this thread.
             return None
+        _signals.postpone()  # The script may have set a handler since the pass before.
         self._backward_ended = current
         return current
 

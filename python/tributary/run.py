@@ -1,18 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """python3 -m tributary.run SCRIPT ARGUMENTS…: registers the back end and runs a script.
 
+-m MODULE in place of SCRIPT runs a module, as the interpreter's own flag does.
+
 `tributary launch` starts Python scripts this way, so a script only has to change the name of its back
 end. This module does not import torch. The back end registers itself when the script imports torch.
 
 A script that fails because of another rank or of the aggregator ends with status BECAUSE_OF_PEER, so that
 `launch` can name the rank at fault, although that one may end later.
 
-python3 -m tributary.run --check SCRIPT: runs nothing, and prints one line if something is missing.
+python3 -m tributary.run --check SCRIPT, or --check -m MODULE: runs nothing, and prints one line if something is missing.
 """
 
 import ast
 import importlib.util
 import os
+import pathlib
 import runpy
 import sys
 import traceback
@@ -82,20 +85,55 @@ def _end_with_line(line):
     sys.exit(1 if _one_line.print_once(line) else BECAUSE_OF_PEER)
 
 
+def _file_of(module):
+    """Returns the file of a module, or "" if it is not known without importing the module's package."""
+    first, *rest = module.split(".")
+    spec = importlib.util.find_spec(first)
+    if spec is None:
+        return ""
+    if spec.submodule_search_locations is None:
+        return spec.origin
+    for folder in spec.submodule_search_locations:
+        path = pathlib.Path(folder, *rest)
+        for file in (path.parent / f"{path.name}.py", path / "__main__.py"):
+            if file.is_file():
+                return str(file)
+    return ""
+
+
+def _check(name, is_module):
+    """Ends with one line if the script or module lacks something."""
+    if is_module and importlib.util.find_spec(name.partition(".")[0]) is None:
+        line = f"no module named '{name}' in the current folder, in PYTHONPATH or installed"
+    else:
+        line = missing_for(_file_of(name) if is_module else name)
+    if line:
+        print(line, file=sys.stderr)
+    sys.exit(_USAGE if line else 0)
+
+
+def _run(name, is_module):
+    if is_module:
+        runpy.run_module(name, run_name="__main__", alter_sys=True)
+        return
+    # The interpreter sets this for a script. For a module it is the current folder.
+    sys.path[0] = os.path.dirname(os.path.abspath(name))
+    runpy.run_path(name, run_name="__main__")
+
+
 def main():
-    if len(sys.argv) < 2:
-        sys.exit("usage: python3 -m tributary.run [--check] SCRIPT ARGUMENTS…")
-    del sys.argv[0]
-    if sys.argv[0] == "--check":
-        line = missing_for(sys.argv[1])
-        if line:
-            print(line, file=sys.stderr)
-        sys.exit(_USAGE if line else 0)
+    arguments = sys.argv[1:]
+    is_check = arguments[:1] == ["--check"]
+    arguments = arguments[is_check:]
+    is_module = arguments[:1] == ["-m"]
+    sys.argv[:] = arguments[is_module:]
+    if not sys.argv:
+        sys.exit("usage: python3 -m tributary.run [--check] SCRIPT|-m MODULE ARGUMENTS…")
+    if is_check:
+        _check(sys.argv[0], is_module)
     _after_import.install()
-    # The interpreter sets this for a script.
-    sys.path[0] = os.path.dirname(os.path.abspath(sys.argv[0]))
     try:
-        runpy.run_path(sys.argv[0], run_name="__main__")
+        _run(sys.argv[0], is_module)
     except _one_line.COMMON as error:
         _end_with_line(error)
     except ModuleNotFoundError as error:

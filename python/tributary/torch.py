@@ -21,17 +21,15 @@ Errors:  wait() raises the exceptions of tributary.errors. DDP raises a RuntimeE
 Tests:   tests/python/
 """
 
-import atexit
 import datetime
 import os
-import sys
-import time
 
 import torch.distributed as dist
 from torch.distributed.constants import default_pg_timeout
 
-from . import _guard, _hierarchical, _monitored, _one_line, _uneven, aggregators, errors
+from . import _guard, _hierarchical, _monitored, _one_line, _signals, _uneven, aggregators, errors
 from ._catch_up import CatchUp
+from ._ending import end_active, leave_at_end
 from ._group import (
     BACKEND,
     Degraded,
@@ -46,15 +44,14 @@ from ._report import end_epoch
 from .communicator import keys_of, url_with
 
 DEADLINE_MS = 60000  # The library's default.
-# Gloo's threads free the Python objects of finished calls, for which they need the interpreter's lock. A thread
-# that asks for it after the interpreter has begun to end aborts the process, so the end waits for them. Assumed.
-GLOO_RELEASE_S = 0.05
 DEADLINE_MS_MAX = 86_400_000  # One day: the largest value of the URL's deadline_ms.
 
 
 def _create(store, rank, world, timeout):
     """Called by init_process_group() and new_group()."""
     _one_line.hide_tracebacks()
+    _signals.postpone()
+    leave_at_end()
 
     def make_inner(deadline_ms):
         # torch's own default, 30 minutes, would keep ranks waiting for a dead one.
@@ -166,29 +163,9 @@ def _adopt_mpirun():
                 os.environ.setdefault("LOCAL_RANK", known[0])
 
 
-@atexit.register
-def _end_process():
-    # Leave the job, so that the other ranks learn at once that this rank has ended.
-    try:
-        _end_active()
-    except errors.TributaryError as error:
-        # The interpreter prints an exception of this function, but exits with 0.
-        print(f"tributary: rank {active_group().rank()}: {error}", file=sys.stderr)
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(1)
-    if active_or_none() is not None:
-        time.sleep(GLOO_RELEASE_S)
-
-
-def _end_active():
-    if active_or_none() is not None:
-        active_or_none().end()
-
-
 def _leave_previous():
     """Ends what remains of a group that destroy_process_group() has dropped."""
-    _end_active()
+    end_active()
     aggregators.stop()
 
 

@@ -55,6 +55,12 @@ TEST(ChildProcess, ReturnsLinesErrorsAndStatus) {
   EXPECT_FALSE(child.ended_well());
 }
 
+TEST(ChildProcess, CarriageReturnEndsALineAndStays) {
+  ChildProcess child = shell("printf 'one\\r\\ntwo\\r'; printf 'three\\n\\r\\nfour'");
+  EXPECT_THAT(lines_until_end(child), ElementsAre("one", "two\r", "three", ""));
+  EXPECT_EQ(child.stdout_rest(), "four");
+}
+
 TEST(ChildProcess, StatusZeroIsSuccess) {
   ChildProcess child = shell("exit 0");
   EXPECT_TRUE(lines_until_end(child).empty());

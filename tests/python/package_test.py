@@ -7,6 +7,7 @@ import pathlib
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import threading
 import unittest
@@ -272,6 +273,40 @@ class Run(unittest.TestCase):
         )
         self.assertEqual(ended.stdout, f"__main__ {script} ['a', '--b'] {support.HERE}\n", ended.stderr)
         self.assertEqual(ended.returncode, 3)
+
+    def test_a_module_is_run_as_by_the_interpreter(self):
+        with tempfile.TemporaryDirectory() as folder:
+            package = pathlib.Path(folder, "project")
+            package.mkdir()
+            (package / "__init__.py").write_text("")
+            (package / "parts.py").write_text("NAME = 'parts'\n")
+            (package / "train.py").write_text(
+                "import sys\nfrom .parts import NAME\nprint(NAME, __name__, sys.argv, sys.path[0])\nsys.exit(3)\n"
+            )
+            for command in (("-m",), ("-m", "tributary.run", "-m")):
+                ended = subprocess.run(
+                    [support.PYTHON, *command, "project.train", "a", "--b"], cwd=folder,
+                    capture_output=True, text=True, timeout=support.LIMIT_S,
+                )
+                path = package / "train.py"
+                self.assertEqual(ended.stdout, f"parts __main__ ['{path}', 'a', '--b'] {folder}\n", ended.stderr)
+                self.assertEqual(ended.returncode, 3)
+
+    def test_the_modules_requirements_are_checked_before_it_runs(self):
+        with tempfile.TemporaryDirectory() as folder:
+            package = pathlib.Path(folder, "project")
+            package.mkdir()
+            # Importing the package would take the time of its imports twice.
+            (package / "__init__.py").write_text("raise ValueError('imported')\n")
+            (package / "train.py").write_text("import torch\n")
+            sys.path.insert(0, folder)
+            self.addCleanup(sys.path.remove, folder)
+            self.assertEqual(run._file_of("project.train"), str(package / "train.py"))
+            self.assertEqual(run._file_of("project"), "")
+            ended = subprocess.run([support.PYTHON, "-m", "tributary.run", "--check", "-m", "projct.train"],
+                                   cwd=folder, capture_output=True, text=True, timeout=support.LIMIT_S)
+        self.assertEqual(ended.returncode, 2)
+        self.assertIn("no module named 'projct.train' in the current folder", ended.stderr)
 
 
 if __name__ == "__main__":

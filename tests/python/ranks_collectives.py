@@ -93,6 +93,18 @@ def several_on_their_way():
     assert tensors[99][0].item() == 199
 
 
+def sums_of_the_same_memory():
+    flat = torch.ones(3000)
+    works = [dist.all_reduce(part, async_op=True) for part in 5 * [flat, flat[1000:]]]
+    for work in works:
+        work.wait()
+    assert torch.equal(flat, torch.cat([torch.full((1000,), 2.0**5), torch.full((2000,), 2.0**10)])), flat
+    columns = torch.ones(40, 5).t()
+    for work in [dist.all_reduce(columns, async_op=True) for _ in range(4)]:
+        work.wait()
+    assert torch.equal(columns, torch.full((5, 40), 2.0**4)), columns
+
+
 def tensors_that_are_not_contiguous():
     square = torch.zeros(4, 4)
     square[:, 1] = torch.arange(4.0)
@@ -165,7 +177,7 @@ assert dist.get_backend() == "tributary"
 assert tributary.torch.active_group().communicator.info()["world"] == 2
 for check in (types_and_operations, handed_to_gloo, lists_exchanged_among_all,
               gradients_through_all_gather, monitored_barriers, several_on_their_way,
-              tensors_that_are_not_contiguous, infinities,
+              sums_of_the_same_memory, tensors_that_are_not_contiguous, infinities,
               an_overflow_as_a_loss_scaler_expects_it, gradients_are_the_mean):
     check()
 dist.barrier()

@@ -61,6 +61,15 @@ class Torch(support.ServerTest):
             capture_output=True, text=True, timeout=support.LIMIT_S, env={**os.environ, **alone},
         ), 1)
 
+    def test_a_signal_within_a_backward_pass_reaches_the_script_at_its_end(self):
+        self.assert_all_well(self.ranks(2, "ranks_interrupted.py", flags=("--deadline-ms", "9000")), 2)
+
+    def test_asynchronous_training_is_refused_before_the_first_step(self):
+        flags = ("--job-option", "asynchronous=on,parameters=650", "--url-option", "asynchronous=on")
+        ended = self.ranks(2, "ranks_parts.py", flags=flags)
+        self.assertEqual(ended.returncode, 1, ended.stdout + ended.stderr)
+        self.assertIn("asynchronous=on is not allowed with torch.distributed", ended.stderr)
+
     def test_a_group_of_a_part_of_the_ranks_uses_gloo(self):
         self.assert_all_well(self.ranks(2, "ranks_parts.py", flags=("--deadline-ms", "5000")), 2)
 
@@ -112,6 +121,15 @@ class Torch(support.ServerTest):
         self.assertEqual(ended.returncode, 1, ended.stdout + ended.stderr)
         self.assertRegex(ended.stderr, "tributary launch: rank 1 ended with exit status 1")
         self.assertIn("[1] ValueError: this rank is at fault", ended.stderr)
+
+    def test_the_rank_that_raised_ends_first(self):
+        for method in ("spawn", "fork"):
+            with tempfile.TemporaryDirectory() as folder:
+                ended = subprocess.run(
+                    [support.PYTHON, str(support.HERE / "ranks_spawned.py"), method, f"file://{folder}/meeting"],
+                    capture_output=True, text=True, timeout=support.LIMIT_S,
+                )
+            self.assertIn("ValueError: this rank is at fault", ended.stderr, method)
 
     def test_a_missing_library_is_one_line_of_one_rank(self):
         nowhere = {"TRIBUTARY_LIBRARY": "/nowhere/lib.so"}

@@ -309,7 +309,9 @@ TEST(LaunchPlan, RefusalsNameTheFlag) {
               HasSubstr("--first-rank 1 and -n 2 reach beyond --world 2"));
   EXPECT_THAT(refusal({.command = {"x"}, .server = "s", .world = 2}), HasSubstr("--master"));
   EXPECT_THAT(refusal({.command = {"x"}, .world = 2, .master = "h:1"}), HasSubstr("--server"));
-  EXPECT_THAT(refusal({.command = {"x"}, .master = "head"}), HasSubstr("HOST:PORT"));
+  for (const char* master : {"head", "head:", "head:http", "head:0", "head:65536", "head:1x"}) {
+    EXPECT_THAT(refusal({.command = {"x"}, .master = master}), HasSubstr("HOST:PORT")) << master;
+  }
   EXPECT_THAT(refusal({.command = {"no-such-program"}}), HasSubstr("'no-such-program'"));
   EXPECT_THAT(refusal({.command = {"/no/such.py"}}), HasSubstr("'/no/such.py' cannot be read"));
 }
@@ -350,6 +352,40 @@ TEST_F(Scripts, PythonScriptRunsThroughTheRunner) {
   EXPECT_THAT(plan->check->arguments, ElementsAre("-m", "tributary.run", "--check", path));
   EXPECT_EQ(plan->check->environment, plan->ranks[0].environment);
   EXPECT_FALSE(plan_launch({.command = {"/bin/true"}}, around())->check);
+}
+
+TEST_F(Scripts, ModuleRunsThroughTheRunner) {
+  const LaunchConfig config{.command = {"-m", "project.train", "-m", "8"},
+                            .python = "/mine/python"};
+  const auto plan = plan_launch(config, around());
+  ASSERT_TRUE(plan) << plan.error().text;
+  EXPECT_EQ(plan->ranks[0].program, "/mine/python");
+  EXPECT_THAT(plan->ranks[0].arguments,
+              ElementsAre("-m", "tributary.run", "-m", "project.train", "-m", "8"));
+  ASSERT_TRUE(plan->check);
+  EXPECT_THAT(plan->check->arguments,
+              ElementsAre("-m", "tributary.run", "--check", "-m", "project.train"));
+  EXPECT_THAT(refusal({.command = {"-m"}}), HasSubstr("-m has no module; allowed: -m PACKAGE"));
+}
+
+TEST_F(Scripts, CommandOfAnInterpreterRunsThroughTheRunner) {
+  const std::string path = script("import torch");
+  const auto arguments_of = [](std::vector<std::string> command) {
+    const auto plan = plan_launch({.command = std::move(command)}, around());
+    return plan ? plan->ranks[0].arguments : std::vector<std::string>{plan.error().text};
+  };
+  EXPECT_THAT(arguments_of({"/bin/python3", path, "-c"}),
+              ElementsAre("-m", "tributary.run", path, "-c"));
+  EXPECT_THAT(arguments_of({"/bin/python3.11", "-u", "-W", "error", "-m", "project.train", "8"}),
+              ElementsAre("-u", "-W", "error", "-m", "tributary.run", "-m", "project.train", "8"));
+  EXPECT_THAT(refusal({.command = {"/bin/python3", "/no/such.py"}}), HasSubstr("'/no/such.py'"));
+  // Neither a script nor a module, or the runner itself: as given.
+  EXPECT_THAT(arguments_of({"/bin/python3", "-c", "pass"}), ElementsAre("-c", "pass"));
+  EXPECT_THAT(arguments_of({"/bin/python3", "-"}), ElementsAre("-"));
+  EXPECT_THAT(arguments_of({"/bin/python3", "-m"}), ElementsAre("-m"));
+  EXPECT_THAT(arguments_of({"/bin/python3", "-m", "tributary.run", path}),
+              ElementsAre("-m", "tributary.run", path));
+  EXPECT_THAT(arguments_of({"/bin/python-config", path}), ElementsAre(path));
 }
 
 }  // namespace

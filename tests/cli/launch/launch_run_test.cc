@@ -76,6 +76,15 @@ TEST_F(LaunchRun, PrefixesLinesWithTheirRank) {
   EXPECT_EQ(err_.text(), "[1] oh dear\n");
 }
 
+// A progress bar overwrites its line until it is complete.
+TEST_F(LaunchRun, StepsOfAProgressBarArePassedOn) {
+  EXPECT_EQ(run(plan_of({R"(printf '\r 10 %%\r 20 %%' >&2; printf '\r100 %%\n' >&2)",
+                         R"(printf 'one\r\ntwo\r')"})),
+            0);
+  EXPECT_EQ(err_.text(), "[0]  10 %\r[0]  20 %\r[0] 100 %\n");
+  EXPECT_EQ(out_.text(), "[1] one\n[1] two\r");
+}
+
 TEST_F(LaunchRun, ChildrenInheritAndExtendTheEnvironment) {
   setenv("TRIB_TEST_KEPT", "kept", 1);
   EXPECT_EQ(run(plan_of({"echo $WHO, $TRIB_TEST_KEPT"})), 0);
@@ -102,6 +111,18 @@ TEST_F(LaunchRun, VictimIsNamedIfNoRankIsAtFault) {
   EXPECT_EQ(err_.text(),
             "tributary launch: rank 0 ended with exit status 75, because of another rank or the "
             "aggregator\n");
+}
+
+TEST_F(LaunchRun, RanksThatEndedWellBeforeTheVictimAreNamed) {
+  // Rank 1 fails when ranks 0 and 2 have ended: their ends close the pipe that it reads.
+  testing::ScratchDirectory folder;
+  const std::string pipe = folder.path() / "pipe";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  const std::string early = "exec 3<>" + pipe + "; exit 0";
+  EXPECT_EQ(run(plan_of({early, "exec 3<" + pipe + "; read line <&3; exit 75", early})), 75);
+  EXPECT_EQ(err_.text(),
+            "tributary launch: rank 1 ended with exit status 75, because of another rank or the "
+            "aggregator; ended with exit status 0: rank 0, rank 2\n");
 }
 
 TEST_F(LaunchRun, FailingCheckIsQuotedAndNothingStarts) {
