@@ -74,8 +74,13 @@ Result<Setting> read_setting(const WrittenKey& written) {
   }
   // An empty text may be a value, as of an empty list, so convert_key() must not refuse it.
   const bool empty = written.text.empty() && is_text(key->spec.type);
+  // A number may be a list of one: bucket_bytes = 4096.
+  WrittenKey listed = written;
+  if (is_text(key->spec.type) && key->names.empty() && written.type == WrittenType::kInteger) {
+    listed.type = WrittenType::kUntyped;
+  }
   const Result<KeyValue> value =
-      empty ? Result<KeyValue>(std::string()) : convert_key(key->spec, written);
+      empty ? Result<KeyValue>(std::string()) : convert_key(key->spec, listed);
   if (!value) return tl::unexpected(value.error());
   Result<ScenarioChange> change = key->read(*value);
   if (!change) {

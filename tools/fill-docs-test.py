@@ -64,6 +64,25 @@ class Tree(unittest.TestCase):
         self.assertEqual(done.returncode, 1, done.stdout)
         self.assertIn(text, done.stderr)
 
+    def test_outdated_names_results_of_other_models(self):
+        program = self.root / "tributary"
+        program.write_text("#!/bin/sh\necho Digest of the models, as in results: 0123456789abcdef\n")
+        program.chmod(0o755)
+        index = self.root / "docs/results/index.toml"
+        index.write_text("".join(
+            f'[{name}]\ngroup = "lab"\ncommand = "tributary {command} --json docs/results/{name}.json"\n'
+            for name, command in (("trio-15", "lab figure trio-15"), ("other", "lab figure other"),
+                                  ("same", "lab compare --seeds 2"), ("none", "bench engine"))))
+        for name, rows in (("other", [{"model_digest": "fedcba9876543210"}]),
+                           ("same", [{"model_digest": "0123456789abcdef"}]), ("none", [{}])):
+            (self.root / f"docs/results/{name}.json").write_text(json.dumps(rows))
+        done = self.run_tool("--outdated", "--program", program)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stdout.splitlines(), [
+            "by another version of the models: other",
+            "without the digest of the models that made them: trio-15",
+            "to run them again: tools/fill-docs.py --run NAME..."])
+
     def write_index(self, command, group="lab"):
         (self.root / "docs/results/index.toml").write_text(
             f'[trio-15]\ngroup = "{group}"\ncommand = "{command}"\n')

@@ -7,6 +7,8 @@
   tools/fill-docs.py --run NAME...   runs the commands of results first; NAME is a result, a group
                                      (lab, engine, race, training) or all
   tools/fill-docs.py --list          prints each result, its group and its command
+  tools/fill-docs.py --outdated      prints the results of the lab that other versions of its models
+                                     have made
 
 docs/results/README.md says what the groups need. A table stands between two comments:
 
@@ -37,6 +39,8 @@ def main() -> int:
             for result in results.read_index(root).values():
                 print(f"{result.name} ({result.group}): {result.command}")
             return 0
+        if arguments.outdated:
+            return print_outdated(root, arguments.program.resolve())
         if arguments.run:
             for result in results.select(results.read_index(root), arguments.run):
                 print(f"{result.name}: {result.command}", flush=True)
@@ -53,10 +57,26 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--check", action="store_true", help="change nothing, fail if a page differs")
     parser.add_argument("--run", nargs="+", metavar="NAME", help="run these results' commands first")
     parser.add_argument("--list", action="store_true", help="print the results and their commands")
+    parser.add_argument("--outdated", action="store_true",
+                        help="print the results of other versions of the lab's models")
     parser.add_argument("--program", type=Path, default=TOOLS.parent / "build/release/tributary",
-                        help="the program that --run runs (build/release/tributary)")
+                        help="the program that --run and --outdated run (build/release/tributary)")
     parser.add_argument("--root", type=Path, default=TOOLS.parent, help="the tree (this one)")
     return parser.parse_args()
+
+
+def print_outdated(root: Path, program: Path) -> int:
+    """Prints which results the program would not write like that. Returns 0: runs take hours."""
+    of_others, unknown = results.outdated(root, program)
+    for names, reason in ((of_others, "by another version of the models"),
+                          (unknown, "without the digest of the models that made them")):
+        if names:
+            print(f"{reason}: {', '.join(names)}")
+    if of_others or unknown:
+        print("to run them again: tools/fill-docs.py --run NAME...")
+    else:
+        print("every result of the lab is by this version of its models")
+    return 0
 
 
 def fill_pages(root: Path, check: bool) -> int:

@@ -21,6 +21,7 @@ namespace tributary::cli {
 namespace {
 
 constexpr const char* kCommand = "tributary lab compare";
+constexpr uint64_t kSeedsMax = 10'000;
 
 /// The flag of a list, and its text on the command line.
 struct ListFlag {
@@ -38,6 +39,7 @@ struct CompareFlags {
        {"loss", "Probabilities that a packet is lost, on each link"},
        {"straggling", "Probabilities that a delay point delays (pattern slow-worker)"},
        {"baseline", "Whose time speed-ups are against; without it the first back end"}}};
+  uint32_t seeds = 1;
   std::vector<WrittenKey> settings;
   PointFlags points;
   std::string json_path;
@@ -63,7 +65,7 @@ Result<lab::Comparison> comparison_of(const CompareFlags& flags) {
     if (!set) return tl::unexpected(set.error());
   }
   keys.insert(keys.end(), flags.settings.begin(), flags.settings.end());
-  return lab::make_comparison(lists, keys);
+  return lab::make_comparison(lists, keys, flags.seeds);
 }
 
 Result<void> write_files(const CompareFlags& flags, const lab::Comparison& comparison,
@@ -83,13 +85,14 @@ Result<void> write_files(const CompareFlags& flags, const lab::Comparison& compa
 int run_compare(const CompareFlags& flags) {
   const Result<lab::Comparison> comparison = comparison_of(flags);
   if (!comparison) return complain(kCommand, comparison.error().text, kExitUsage);
-  const RanPoints ran = run_points_here(comparison->points, flags.points, kCommand);
-  if (ran.exit_code) return *ran.exit_code;
-  const std::vector<lab::CompareRow> rows = lab::compare_rows(*comparison, ran.outcomes);
+  const RanWithFailures all = run_all_points_here(comparison->points, flags.points, kCommand);
+  if (all.exit_code) return *all.exit_code;
+  const std::vector<lab::CompareRow> rows = lab::compare_rows(*comparison, all.ran);
   print("{}", lab::compare_text(*comparison, rows));
   if (const auto written = write_files(flags, *comparison, rows); !written) {
     return complain(kCommand, written.error().text, 1);
   }
+  if (all.ran.finished == 0) return complain(kCommand, "no back end could run", 1);
   return 0;
 }
 
@@ -106,6 +109,10 @@ void add_lab_compare(CLI::App& lab, int& exit_code) {
   for (ListFlag& flag : flags->lists) {
     command->add_option(fmt::format("--{}", flag.name), flag.text, flag.help)->type_name("LIST");
   }
+  add_uint(
+      *command, "--seeds", flags->seeds, 1, kSeedsMax,
+      "Runs of each cell that involves chance, with seeds from the key seed on; times then have "
+      "standard errors");
   command->add_option("--json", flags->json_path, "Write the rows to this file")->type_name("FILE");
   command->add_option("--csv", flags->csv_path, "Write the rows to this file")->type_name("FILE");
   command->add_option("--svg", flags->svg_path, "Write the plots to this file")->type_name("FILE");
@@ -115,6 +122,7 @@ void add_lab_compare(CLI::App& lab, int& exit_code) {
       "Examples:\n"
       "  tributary lab compare\n"
       "  tributary lab compare --models vgg11 --straggling 0,0.08,0.16 --svg c.svg\n"
+      "  tributary lab compare --backends waiting-switch,trio-ml --straggling 0.16 --seeds 20\n"
       "  tributary lab compare --backends ring,ideal --workers 4,8,16 --set link.rate_gbps=10\n"
       "  tributary lab compare experiments/compare.toml --out results --json c.json\n"
       "  tributary lab compare telemetry --quick");

@@ -2,6 +2,8 @@
 // `tributary lab figure`: a figure of a paper as table, JSON, CSV and SVG.
 #include "lab/figures/figure.h"
 
+#include <fmt/format.h>
+
 #include <memory>
 #include <string>
 #include <utility>
@@ -12,6 +14,7 @@
 #include "cli/lab/lab_command.h"
 #include "cli/lab/options.h"
 #include "cli/settings.h"
+#include "lab/sweep/model_digest.h"
 
 namespace tributary::cli {
 namespace {
@@ -43,6 +46,18 @@ Result<void> write_files(const FigureFlags& flags, const lab::FigureOutcome& out
   return write_result_file(flags.svg_path, lab::render_svg(outcome.plots));
 }
 
+/// Returns the settings of the command line over the figure's own: "workers=2 iterations=5".
+std::string settings_text(const FigureFlags& flags) {
+  std::vector<std::string> all;
+  for (const WrittenKey& key : flags.settings) {
+    all.push_back(fmt::format("{}={}", key.name, key.text));
+  }
+  if (flags.options.iterations != 0) {
+    all.push_back(fmt::format("iterations={}", flags.options.iterations));
+  }
+  return fmt::format("{}", fmt::join(all, " "));
+}
+
 int run_figure(FigureFlags& flags) {
   const lab::Figure* figure = nullptr;
   std::vector<std::string> names;
@@ -56,14 +71,26 @@ int run_figure(FigureFlags& flags) {
   Result<std::vector<lab::Setting>> settings = lab::read_settings(flags.settings);
   if (!settings) return complain(kCommand, settings.error().text, kExitUsage);
   flags.options.settings = std::move(*settings);
+  if (const auto good = lab::check_settings(*figure, flags.options); !good) {
+    return complain(kCommand, good.error().text, kExitUsage);
+  }
   const Result<std::vector<lab::Point>> points = figure->points(flags.options);
   if (!points) return complain(kCommand, points.error().text, kExitUsage);
   const RanPoints ran = run_points_here(*points, flags.points, kCommand);
   if (ran.exit_code) return *ran.exit_code;
-  const lab::FigureOutcome outcome = figure->finish(flags.options, *points, ran.outcomes);
+  lab::FigureOutcome outcome = figure->finish(flags.options, *points, ran.outcomes);
+  const std::string changed = settings_text(flags);
+  for (lab::FigureRow& row : outcome.rows) {
+    row.settings = changed;
+    row.model_digest = lab::model_digest();
+  }
   print("{}: {} (seed {})\n\n{}\n", figure->name, figure->description, flags.options.seed,
         lab::as_table(outcome.rows, figure->x_name));
   for (const std::string& note : outcome.notes) print("{}\n", note);
+  if (!changed.empty()) {
+    print("Set over the figure's own: {}. The paper's values are those of its own set-up.\n",
+          changed);
+  }
   if (const Result<void> written = write_files(flags, outcome); !written) {
     return complain(kCommand, written.error().text, 1);
   }

@@ -14,6 +14,7 @@
 #include "lab/figures/figure.h"
 #include "lab/scenario.h"
 #include "lab/scenario_file.h"
+#include "lab/sweep/model_digest.h"
 
 namespace tributary::cli {
 namespace {
@@ -47,7 +48,8 @@ int run_list() {
   print_choices("Straggler patterns (straggler.pattern, several with + between):",
                 lab::straggler_patterns());
   print_pfe_parameters();
-  print("Scenario keys:\n{}", lab::scenario_help());
+  print("Scenario keys:\n{}\n", lab::scenario_help());
+  print("Digest of the models, as in results: {}\n", lab::model_digest());
   return 0;
 }
 

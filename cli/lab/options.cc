@@ -20,6 +20,8 @@ namespace {
 
 /// A larger number of threads is refused as a typing error.
 constexpr uint64_t kThreadsMax = 1024;
+/// Where Ctrl-C keeps finished points without --out, so that minutes of work are not lost.
+constexpr const char* kDirectoryIfStopped = "tributary-points";
 
 /// Prints the first points' warnings, and the number of points with further ones.
 void print_warnings(std::span<const lab::Point> points, const lab::RunnerOutcome& outcome,
@@ -37,6 +39,19 @@ void print_warnings(std::span<const lab::Point> points, const lab::RunnerOutcome
   print_error("{}: warning: {} more points lost packets in trains\n", command, count - kShownMax);
 }
 
+/// Returns what has become of the finished points of an interrupted run.
+std::string kept_text(const PointFlags& flags, const lab::RunnerOutcome& outcome) {
+  if (outcome.finished == 0) return "nothing is kept";
+  if (outcome.kept_in.empty()) {
+    return fmt::format("they are lost: {} cannot be written; use --out DIR", kDirectoryIfStopped);
+  }
+  if (!flags.directory.empty()) {
+    return fmt::format("they are kept in {}; run the same command again to go on", flags.directory);
+  }
+  return fmt::format("they are kept in {0}; add --out {0} to the same command to go on",
+                     outcome.kept_in);
+}
+
 RanWithFailures run_here(std::span<const lab::Point> points, const PointFlags& flags,
                          std::string_view command, bool keep_going) {
   std::atomic<bool> stop = false;
@@ -51,6 +66,7 @@ RanWithFailures run_here(std::span<const lab::Point> points, const PointFlags& f
     LabProgress progress;
     lab::RunnerOptions options{.threads = flags.threads,
                                .directory = flags.directory,
+                               .directory_if_stopped = kDirectoryIfStopped,
                                .stop = &stop,
                                .ranks = &*ranks,
                                .keep_going = keep_going};
@@ -66,18 +82,19 @@ RanWithFailures run_here(std::span<const lab::Point> points, const PointFlags& f
     return {.ran = {}, .exit_code = exit_code};
   }
   if (!outcome->complete()) {
-    const std::string kept = flags.directory.empty()
-                                 ? std::string("nothing is kept without --out")
-                                 : fmt::format(
-                                       "they are kept in {}; run the same command again to "
-                                       "go on",
-                                       flags.directory);
-    const std::string text = fmt::format("interrupted: {} of {} points are finished; {}",
-                                         outcome->finished, points.size(), kept);
+    const std::string text =
+        fmt::format("interrupted: {} of {} points are finished; {}", outcome->finished,
+                    points.size(), kept_text(flags, *outcome));
     if (ranks->rank() == 0) complain(command, text, 0);
     return {.ran = {}, .exit_code = kExitInterrupted};
   }
   if (ranks->rank() != 0) return {.ran = {}, .exit_code = 0};
+  if (outcome->outdated > 0) {
+    complain(command,
+             fmt::format("{} points in {} are of another version of the lab and have run once more",
+                         outcome->outdated, flags.directory),
+             0);
+  }
   print_warnings(points, *outcome, command);
   return {.ran = *std::move(outcome), .exit_code = std::nullopt};
 }
@@ -125,9 +142,14 @@ Result<lab::Scenario> read_scenario(const std::string& path,
     Result<std::vector<WrittenKey>> read = lab::read_keys(path);
     if (!read) return tl::unexpected(read.error());
     for (const WrittenKey& key : *read) {
-      if (!key.name.starts_with("sweep.")) continue;
-      return failure(
-          fmt::format("{}: this is a sweep; use: tributary lab sweep {}", key.where, path));
+      if (key.name.starts_with("sweep.")) {
+        return failure(
+            fmt::format("{}: this is a sweep; use: tributary lab sweep {}", key.where, path));
+      }
+      if (key.name.starts_with("compare.")) {
+        return failure(fmt::format("{}: this is a comparison; use: tributary lab compare {}",
+                                   key.where, path));
+      }
     }
     keys = std::move(*read);
   }
@@ -146,7 +168,8 @@ void add_point_flags(CLI::App& command, PointFlags& flags) {
   add_threads_flag(command, flags.threads);
   command
       .add_option("--out", flags.directory,
-                  "Keep finished points in this directory, and continue from those in it")
+                  "Keep finished points in this directory, and continue from those in it. Without "
+                  "it, Ctrl-C keeps them in tributary-points")
       ->type_name("DIR");
 }
 

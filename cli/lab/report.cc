@@ -17,6 +17,7 @@
 #include "cli/version.h"
 #include "lab/figures/figure.h"
 #include "lab/report/html_report.h"
+#include "lab/sweep/model_digest.h"
 
 namespace tributary::cli {
 namespace {
@@ -101,6 +102,7 @@ Result<lab::ReportFigure> make_part(const ReportFlags& flags, const Part& part,
   }
   if (!made.failures.empty()) return made;
   lab::FigureOutcome figure = part.figure->finish(options, points, outcomes);
+  for (lab::FigureRow& row : figure.rows) row.model_digest = lab::model_digest();
   made.has_plots = !figure.plots.empty();
   const std::string path = fmt::format("{}/{}", flags.directory, name);
   auto written = write_result_file(path + ".json", lab::as_json(figure.rows));
@@ -198,8 +200,8 @@ void add_lab_report(CLI::App& lab, int& exit_code) {
       "  tributary lab report --out report --figures trio-15,switchml-3\n"
       "All figures without --quick take an hour of CPU time or more; --threads shares it among "
       "cores.\n"
-      "Interrupt it and start it again: finished points are kept in DIR/points. Delete them after\n"
-      "changing the code.");
+      "Interrupt it and start it again: finished points are kept in DIR/points. Those of another\n"
+      "version of the lab's models run once more.");
   command->callback([flags, &exit_code] { exit_code = run_report(*flags); });
 }
 

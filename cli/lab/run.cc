@@ -20,6 +20,7 @@
 #include "lab/scenario_file.h"
 #include "lab/shared_run.h"
 #include "lab/shared_scenario_file.h"
+#include "lab/sweep/model_digest.h"
 #include "lab/sweep/run_json.h"
 #include "lab/sweep/run_text.h"
 #include "lab/sweep/shared_output.h"
@@ -130,6 +131,7 @@ int run_jobs(const RunFlags& flags) {
     lab::Json jobs = lab::Json::object();
     for (const lab::SharedJob& job : scenario->jobs) jobs[job.name] = scenario_json(job.scenario);
     return lab::Json{{"scenario", {{"network", std::move(network)}, {"jobs", std::move(jobs)}}},
+                     {"model_digest", lab::model_digest()},
                      {"result", lab::shared_json(*result)}};
   });
   if (!written) return complain(kCommand, written.error().text, 1);
@@ -161,7 +163,9 @@ int run_one(const RunFlags& flags) {
   job.backend = scenario->backend;
   job.run = *result;
   const auto written = write_files(flags, {&job, 1}, [&] {
-    return lab::Json{{"scenario", scenario_json(*scenario)}, {"result", lab::run_json(*result)}};
+    return lab::Json{{"scenario", scenario_json(*scenario)},
+                     {"model_digest", lab::model_digest()},
+                     {"result", lab::run_json(*result)}};
   });
   if (!written) return complain(kCommand, written.error().text, 1);
   if (result->wrong_sums != 0) {

@@ -7,11 +7,14 @@
 #include <array>
 #include <cmath>
 #include <functional>
+#include <iterator>
 #include <map>
+#include <utility>
 
 #include "base/text_table.h"
 #include "lab/backends/backend.h"
 #include "lab/report/figure_row.h"
+#include "lab/sweep/model_digest.h"
 #include "lab/workload/ddp_workload.h"
 
 namespace tributary::lab {
@@ -99,23 +102,69 @@ double least_comm_ms(const Scenario& scenario, const BackendKind& backend) {
   return elements * kBitsPerElement / rate * 1e3 * least_traffic(scenario, backend);
 }
 
-CompareRow make_row(const CompareCase& at, const CompareCell& cell, const RunResult* result) {
-  CompareRow row{.at = at, .backend = cell.backend, .refusal = cell.refusal};
-  if (result == nullptr) return row;
+/// The results of a cell's seeds.
+using Runs = std::vector<const RunResult*>;
+
+std::vector<double> iterations_ms(const Runs& runs) {
+  std::vector<double> all;
+  for (const RunResult* run : runs) all.push_back(as_ms(run->mean_iteration));
+  return all;
+}
+
+template <class Value>
+double mean_over(const Runs& runs, Value&& value) {
+  std::vector<double> all;
+  for (const RunResult* run : runs) all.push_back(value(*run));
+  return sample_of(all).mean;
+}
+
+/// Returns the runs of a cell's seeds, or the reason of the first that failed.
+Result<Runs> runs_of(const CompareCell& cell, const RunnerOutcome& ran) {
+  if (!cell.refusal.empty()) return failure(cell.refusal);
+  Runs runs;
+  std::string reason;
+  for (size_t i = *cell.point; i < *cell.point + cell.seeds; i++) {
+    if (ran.points.at(i)) {
+      runs.push_back(&ran.points[i]->result);
+    } else if (reason.empty()) {
+      reason = ran.failures.at(i);
+    }
+  }
+  if (runs.size() == cell.seeds) return runs;
+  if (cell.seeds == 1) return failure(reason);
+  return failure(
+      fmt::format("{} of {} seeds failed: {}", cell.seeds - runs.size(), cell.seeds, reason));
+}
+
+CompareRow make_row(const CompareCase& at, const CompareCell& cell, const Result<Runs>& runs) {
+  CompareRow row{.at = at, .backend = cell.backend};
+  if (!runs) {
+    row.refusal = runs.error().text;
+    return row;
+  }
   const double iterations = cell.scenario.iterations;
-  row.iteration_ms = as_ms(result->mean_iteration);
+  const Sample sample = sample_of(iterations_ms(*runs));
+  row.iteration_ms = sample.mean;
+  if (sample.count > 1) row.iteration_sample = sample;
   row.least_comm_ms = least_comm_ms(cell.scenario, backend_kind(cell.backend));
-  const WorkerResult& worker = result->workers.at(0);
-  row.sent_mb = static_cast<double>(worker.wire_bytes_sent) / 1e6 / iterations;
-  row.received_mb = static_cast<double>(worker.wire_bytes_received) / 1e6 / iterations;
-  row.degraded_fraction = result->degraded_fraction();
-  row.retransmissions = sum_over_workers(*result, &WorkerResult::retransmissions);
-  row.skipped_fraction = result->skipped_fraction();
-  row.missed_fraction = result->missed_fraction();
-  row.aggregators = result->aggregators;
+  const auto mean = [&runs](auto&& value) { return mean_over(*runs, value); };
+  row.sent_mb = mean([&](const RunResult& run) {
+    return static_cast<double>(run.workers.at(0).wire_bytes_sent) / 1e6 / iterations;
+  });
+  row.received_mb = mean([&](const RunResult& run) {
+    return static_cast<double>(run.workers.at(0).wire_bytes_received) / 1e6 / iterations;
+  });
+  row.degraded_fraction = mean([](const RunResult& run) { return run.degraded_fraction(); });
+  row.skipped_fraction = mean([](const RunResult& run) { return run.skipped_fraction(); });
+  row.missed_fraction = mean([](const RunResult& run) { return run.missed_fraction(); });
+  row.retransmissions = mean(
+      [](const RunResult& run) { return sum_over_workers(run, &WorkerResult::retransmissions); });
+  row.aggregators = runs->front()->aggregators;
   row.resources = resources_of(row.aggregators);
-  row.bottleneck = result->bottleneck;
+  row.bottleneck = runs->front()->bottleneck;
   row.seed = cell.scenario.seed;
+  row.seeds = cell.seeds;
+  row.by_chance = involves_chance(cell.scenario);
   row.train = cell.scenario.train;
   return row;
 }
@@ -129,8 +178,18 @@ std::string shown(const std::optional<double>& value, double factor = 1) {
   return value ? short_number(*value * factor) : "-";
 }
 
+/// Returns the value with the standard error of its mean: "86 ± 1.2".
+std::string shown(const std::optional<double>& value, const std::optional<Sample>& sample) {
+  if (!sample || sample->standard_error == 0) return shown(value);
+  return fmt::format("{} ± {}", shown(value), short_number(sample->standard_error));
+}
+
 Json or_null(const std::optional<double>& value) {
   return value && std::isfinite(*value) ? Json(*value) : Json(nullptr);
+}
+
+std::optional<double> of_sample(const std::optional<Sample>& sample, double Sample::*value) {
+  return sample ? std::optional((*sample).*value) : std::nullopt;
 }
 
 /// Returns the aggregators' resources, with a line for each back end that has any and without empty
@@ -174,14 +233,30 @@ std::string case_table(Backend baseline, std::span<const CompareRow> rows) {
       continue;
     }
     table.add({name_of(row.backend) + (row.backend == baseline ? " *" : ""),
-               shown(row.iteration_ms), shown(row.speedup), shown(row.paper),
-               shown(row.least_comm_ms), shown(row.sent_mb), shown(row.received_mb),
-               shown(row.degraded_fraction, 100), shown(row.skipped_fraction, 100),
-               shown(row.missed_fraction, 100), shown(row.retransmissions)});
+               shown(row.iteration_ms, row.iteration_sample),
+               shown(row.speedup, row.speedup_sample), shown(row.paper), shown(row.least_comm_ms),
+               shown(row.sent_mb), shown(row.received_mb), shown(row.degraded_fraction, 100),
+               shown(row.skipped_fraction, 100), shown(row.missed_fraction, 100),
+               shown(row.retransmissions)});
     after += fmt::format("  {}: {}\n", name_of(row.backend), row.bottleneck);
   }
   return fmt::format("{}\n{}\n{}{}", case_text(rows.front().at), table.text(), resource_table(rows),
                      after);
+}
+
+/// Returns a line that says how sure the times are; empty if no seed decides anything.
+std::string seeds_text(std::span<const CompareRow> rows) {
+  uint32_t seeds = 0;
+  for (const CompareRow& row : rows) {
+    if (row.by_chance) seeds = std::max(seeds, row.seeds);
+  }
+  if (seeds == 0) return {};
+  if (seeds == 1) {
+    return "  One seed decides who straggles and what is lost; --seeds 20 shows how sure times "
+           "are.\n";
+  }
+  return fmt::format(
+      "  ±: standard error of the mean over {} seeds; other values are means over them.\n", seeds);
 }
 
 /// A candidate for a plot's x axis.
@@ -218,23 +293,73 @@ std::string rest_of(const CompareCase& at, const Axis& axis) {
   return text;
 }
 
+/// A quantity with plots of its own.
+struct Plotted {
+  const char* title;  ///< Before the case.
+  const char* y_label;
+  double factor;
+  std::optional<double> (*value)(const CompareRow& row);
+  double (*error)(const CompareRow& row);
+  bool only_if_nonzero;
+};
+constexpr Plotted kPlotted[] = {
+    {"", "mean iteration (ms)", 1, [](const CompareRow& row) { return row.iteration_ms; },
+     [](const CompareRow& row) {
+       return of_sample(row.iteration_sample, &Sample::standard_error).value_or(0);
+     },
+     false},
+    {"Degraded: ", "results that lack a worker (%)", 100,
+     [](const CompareRow& row) { return row.degraded_fraction; },
+     [](const CompareRow& /*row*/) { return 0.0; }, true},
+    {"Skipped: ", "of blocks that a worker skipped (%)", 100,
+     [](const CompareRow& row) { return row.skipped_fraction; },
+     [](const CompareRow& /*row*/) { return 0.0; }, true},
+    {"Missed: ", "sums that a worker missed (%)", 100,
+     [](const CompareRow& row) { return row.missed_fraction; },
+     [](const CompareRow& /*row*/) { return 0.0; }, true}};
+
+/// Returns the line of this name in the plot of this title. Adds them if they are not there yet.
+PlotSeries& line_of(std::vector<LinePlot>& plots, const std::string& title, const char* y_label,
+                    const Axis& axis, const std::string& name) {
+  auto plot = std::find_if(plots.begin(), plots.end(),
+                           [&](const LinePlot& known) { return known.title == title; });
+  if (plot == plots.end()) {
+    plots.push_back({.title = title,
+                     .x_label = axis.label,
+                     .y_label = y_label,
+                     .series = {},
+                     .height_px = 360,
+                     .y_from_zero = true});
+    plot = std::prev(plots.end());
+  }
+  auto line = std::find_if(plot->series.begin(), plot->series.end(),
+                           [&](const PlotSeries& known) { return known.name == name; });
+  if (line == plot->series.end()) {
+    plot->series.push_back({.name = name, .points = {}, .band = true});
+    line = std::prev(plot->series.end());
+  }
+  return *line;
+}
+
 }  // namespace
 
-std::vector<CompareRow> compare_rows(const Comparison& comparison,
-                                     std::span<const PointOutcome> outcomes) {
+std::vector<CompareRow> compare_rows(const Comparison& comparison, const RunnerOutcome& ran) {
   std::vector<CompareRow> rows;
-  std::map<size_t, double> baseline_ms;
+  std::vector<Result<Runs>> cells;
+  std::map<size_t, std::vector<double>> baseline_ms;  // By case.
   for (const CompareCell& cell : comparison.cells) {
-    const RunResult* result = cell.point ? &outcomes[*cell.point].result : nullptr;
-    rows.push_back(make_row(comparison.cases[cell.case_index], cell, result));
-    if (cell.backend == comparison.baseline && rows.back().iteration_ms) {
-      baseline_ms[cell.case_index] = *rows.back().iteration_ms;
+    cells.push_back(runs_of(cell, ran));
+    rows.push_back(make_row(comparison.cases[cell.case_index], cell, cells.back()));
+    if (cell.backend == comparison.baseline && cells.back()) {
+      baseline_ms[cell.case_index] = iterations_ms(*cells.back());
     }
   }
   for (size_t i = 0; i < rows.size(); i++) {
     const auto baseline = baseline_ms.find(comparison.cells[i].case_index);
-    if (baseline == baseline_ms.end() || !rows[i].iteration_ms) continue;
-    rows[i].speedup = baseline->second / *rows[i].iteration_ms;
+    if (baseline == baseline_ms.end() || !cells[i]) continue;
+    const Sample speedup = sample_of_ratio(baseline->second, iterations_ms(*cells[i]));
+    rows[i].speedup = speedup.mean;
+    if (speedup.count > 1) rows[i].speedup_sample = speedup;
     add_paper(rows[i], comparison.baseline);
   }
   return rows;
@@ -253,6 +378,7 @@ std::string compare_text(const Comparison& comparison, std::span<const CompareRo
       "  degraded: results without every worker; skipped: of blocks that some worker did not\n"
       "  compute, to catch up; missed: sums that a late worker can get nowhere.\n"
       "  passes, recirculated: through the Tofino's pipes; SwitchML has two sets of the slots.\n");
+  text += seeds_text(rows);
   std::map<std::string, bool> sources;
   for (const CompareRow& row : rows) {
     if (row.paper) sources[row.paper_source] = true;
@@ -264,27 +390,35 @@ std::string compare_text(const Comparison& comparison, std::span<const CompareRo
 std::string compare_json(const Comparison& comparison, std::span<const CompareRow> rows) {
   std::string text = "[";
   for (const CompareRow& row : rows) {
-    Json json{{"model", name_of(row.at.model)},
-              {"workers", row.at.workers},
-              {"loss", row.at.loss},
-              {"straggling", row.at.straggling},
-              {"backend", name_of(row.backend)},
-              {"baseline", name_of(comparison.baseline)},
-              {"refused", row.refusal.empty() ? Json(nullptr) : Json(row.refusal)},
-              {"iteration_ms", or_null(row.iteration_ms)},
-              {"speedup", or_null(row.speedup)},
-              {"paper", or_null(row.paper)},
-              {"least_comm_ms", or_null(row.least_comm_ms)},
-              {"sent_mb", or_null(row.sent_mb)},
-              {"received_mb", or_null(row.received_mb)},
-              {"degraded_fraction", or_null(row.degraded_fraction)},
-              {"retransmissions", or_null(row.retransmissions)},
-              {"skipped_fraction", or_null(row.skipped_fraction)},
-              {"missed_fraction", or_null(row.missed_fraction)},
-              {"bottleneck", row.bottleneck},
-              {"aggregators", aggregators_json(row.aggregators)},
-              {"train", row.train},
-              {"seed", row.seed}};
+    Json json{
+        {"model", name_of(row.at.model)},
+        {"workers", row.at.workers},
+        {"loss", row.at.loss},
+        {"straggling", row.at.straggling},
+        {"backend", name_of(row.backend)},
+        {"baseline", name_of(comparison.baseline)},
+        {"refused", row.refusal.empty() ? Json(nullptr) : Json(row.refusal)},
+        {"iteration_ms", or_null(row.iteration_ms)},
+        {"speedup", or_null(row.speedup)},
+        {"paper", or_null(row.paper)},
+        {"least_comm_ms", or_null(row.least_comm_ms)},
+        {"sent_mb", or_null(row.sent_mb)},
+        {"received_mb", or_null(row.received_mb)},
+        {"degraded_fraction", or_null(row.degraded_fraction)},
+        {"retransmissions", or_null(row.retransmissions)},
+        {"skipped_fraction", or_null(row.skipped_fraction)},
+        {"missed_fraction", or_null(row.missed_fraction)},
+        {"bottleneck", row.bottleneck},
+        {"aggregators", aggregators_json(row.aggregators)},
+        {"train", row.train},
+        {"seed", row.seed},
+        {"seeds", row.seeds},
+        {"spread", or_null(of_sample(row.iteration_sample, &Sample::deviation))},
+        {"standard_error", or_null(of_sample(row.iteration_sample, &Sample::standard_error))},
+        {"low", or_null(of_sample(row.iteration_sample, &Sample::low))},
+        {"high", or_null(of_sample(row.iteration_sample, &Sample::high))},
+        {"speedup_standard_error", or_null(of_sample(row.speedup_sample, &Sample::standard_error))},
+        {"model_digest", model_digest()}};
     for (size_t i = 0; i < std::size(kResources); i++) {
       json[kResources[i].key] = or_null(i < row.resources.size() ? row.resources[i] : std::nullopt);
     }
@@ -300,18 +434,20 @@ std::string compare_csv(std::span<const CompareRow> rows) {
   std::string text =
       "model,workers,loss,straggling,backend,refused,iteration_ms,speedup,paper,least_comm_ms,"
       "sent_mb,received_mb,degraded_fraction,skipped_fraction,missed_fraction,retransmissions,"
-      "bottleneck,train,seed";
+      "bottleneck,train,seed,seeds,standard_error,speedup_standard_error";
   for (const Resource& resource : kResources) text += fmt::format(",{}", resource.key);
   text += '\n';
   for (const CompareRow& row : rows) {
-    text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}",
+    text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}",
                         csv_field(name_of(row.at.model)), row.at.workers, row.at.loss,
                         row.at.straggling, csv_field(name_of(row.backend)), csv_field(row.refusal),
                         field(row.iteration_ms), field(row.speedup), field(row.paper),
                         field(row.least_comm_ms), field(row.sent_mb), field(row.received_mb),
                         field(row.degraded_fraction), field(row.skipped_fraction),
                         field(row.missed_fraction), field(row.retransmissions),
-                        csv_field(row.bottleneck), row.train, row.seed);
+                        csv_field(row.bottleneck), row.train, row.seed, row.seeds,
+                        field(of_sample(row.iteration_sample, &Sample::standard_error)),
+                        field(of_sample(row.speedup_sample, &Sample::standard_error)));
     for (size_t i = 0; i < std::size(kResources); i++) {
       text += fmt::format(",{}", i < row.resources.size() ? field(row.resources[i]) : "");
     }
@@ -325,31 +461,23 @@ std::vector<LinePlot> compare_plots(std::span<const CompareRow> rows) {
   if (rows.empty()) return plots;
   const Axis& axis = longest_axis(rows);
   std::map<std::string, std::vector<PlotPoint>> paper;  // By title.
-  for (const CompareRow& row : rows) {
-    if (!row.iteration_ms) continue;
-    const std::string title = rest_of(row.at, axis);
-    auto plot = std::find_if(plots.begin(), plots.end(),
-                             [&](const LinePlot& known) { return known.title == title; });
-    if (plot == plots.end()) {
-      plots.push_back({.title = title,
-                       .x_label = axis.label,
-                       .y_label = "mean iteration (ms)",
-                       .series = {},
-                       .height_px = 360,
-                       .y_from_zero = true});
-      plot = plots.end() - 1;
+  for (const Plotted& plotted : kPlotted) {
+    std::vector<LinePlot> made;
+    bool is_zero = true;
+    for (const CompareRow& row : rows) {
+      const std::optional<double> value = plotted.value(row);
+      if (!value) continue;
+      const std::string title = plotted.title + rest_of(row.at, axis);
+      PlotSeries& line = line_of(made, title, plotted.y_label, axis, name_of(row.backend));
+      const double x = axis.value(row.at) * axis.factor;
+      line.points.push_back({x, *value * plotted.factor, plotted.error(row)});
+      is_zero = is_zero && *value == 0;
+      if (&plotted == &kPlotted[0] && row.paper && row.speedup) {
+        paper[title].push_back({x, *row.iteration_ms * *row.speedup / *row.paper});
+      }
     }
-    auto series =
-        std::find_if(plot->series.begin(), plot->series.end(),
-                     [&](const PlotSeries& known) { return known.name == name_of(row.backend); });
-    if (series == plot->series.end()) {
-      plot->series.push_back({.name = name_of(row.backend), .points = {}});
-      series = plot->series.end() - 1;
-    }
-    const double x = axis.value(row.at) * axis.factor;
-    series->points.push_back({x, *row.iteration_ms});
-    if (row.paper && row.speedup)
-      paper[title].push_back({x, *row.iteration_ms * *row.speedup / *row.paper});
+    if (is_zero && plotted.only_if_nonzero) continue;
+    std::move(made.begin(), made.end(), std::back_inserter(plots));
   }
   for (LinePlot& plot : plots) {
     if (!paper.contains(plot.title)) continue;

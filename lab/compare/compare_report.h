@@ -16,7 +16,9 @@
 #include <vector>
 
 #include "lab/compare/comparison.h"
+#include "lab/report/sample.h"
 #include "lab/report/svg_plot.h"
+#include "lab/sweep/runner.h"
 
 namespace tributary::lab {
 
@@ -24,11 +26,14 @@ namespace tributary::lab {
 struct CompareRow {
   CompareCase at;
   Backend backend = Backend::kTrioMl;
-  std::string refusal = {};  ///< The reason why it was not run. The fields below are then empty.
+  std::string refusal = {};  ///< Why it was not run, or failed. The fields below are then empty.
 
+  // Means over the seeds, except for those that say otherwise.
   std::optional<double> iteration_ms = {};
-  std::optional<double> speedup = {};  ///< The baseline's time over this one's, in the same case.
-  std::optional<double> paper = {};    ///< A paper's number for this speed-up.
+  std::optional<double> speedup = {};  ///< The baseline's time over this one's, seed by seed.
+  std::optional<Sample> iteration_sample = {};  ///< Of iteration_ms; none with one seed.
+  std::optional<Sample> speedup_sample = {};    ///< Of speedup; none with one seed.
+  std::optional<double> paper = {};             ///< A paper's number for this speed-up.
   std::string paper_source = {};
   /// Least time that a worker's cable needs for an iteration's tensors without headers, by
   /// least_traffic() (lab/backends/backend.h).
@@ -39,17 +44,21 @@ struct CompareRow {
   std::optional<double> skipped_fraction = {};  ///< Blocks that some worker did not compute.
   std::optional<double> missed_fraction = {};   ///< Sums that never reached a worker.
   std::optional<double> retransmissions = {};   ///< Of all workers, in the whole run.
-  /// Resources of the aggregators, in the order of the columns; empty if not run.
+  /// Resources of the aggregators, in the order of the columns; empty if not run. These, the
+  /// bottleneck and the aggregators are those of the first seed.
   std::vector<std::optional<double>> resources = {};
   std::string bottleneck = {};
   std::vector<AggregatorResult> aggregators = {};
-  uint64_t seed = 0;
+  uint64_t seed = 0;       ///< The first one.
+  uint32_t seeds = 1;      ///< Number of runs.
+  bool by_chance = false;  ///< Other seeds give other times.
   uint32_t train = 1;
 };
 
-/// Returns a row for each cell. @param outcomes Shape [points].
+/// Returns a row for each cell. A cell with a failed point has the failure instead of values, since
+/// a mean over the other seeds would favour it. @param ran Complete; shape [points].
 [[nodiscard]] std::vector<CompareRow> compare_rows(const Comparison& comparison,
-                                                   std::span<const PointOutcome> outcomes);
+                                                   const RunnerOutcome& ran);
 
 /// Returns a table for each case, and the bottleneck of each back end.
 [[nodiscard]] std::string compare_text(const Comparison& comparison,
@@ -59,8 +68,10 @@ struct CompareRow {
                                        std::span<const CompareRow> rows);
 /// Returns a line of names, then one line a row (RFC 4180), without the aggregators' other parts.
 [[nodiscard]] std::string compare_csv(std::span<const CompareRow> rows);
-/// Returns plots of iteration time, with a line for each back end. The x axis is straggling, loss
-/// or workers, whichever has the most values. Each combination of the others has its own plot.
+/// Returns plots of iteration time, with a line for each back end and bands of standard errors. The x
+/// axis is straggling, loss or workers, whichever has the most values. Each combination of the
+/// others has its own plot. Plots of the shares of blocks (degraded, skipped, missed) follow where
+/// they are not zero everywhere.
 [[nodiscard]] std::vector<LinePlot> compare_plots(std::span<const CompareRow> rows);
 
 }  // namespace tributary::lab

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "base/assert.h"
@@ -93,12 +94,20 @@ Scenario scenario_of(const CompareCase& at, const BackendKind& backend) {
   return scenario;
 }
 
-Point point_of(const CompareCase& of, const CompareCell& cell) {
-  Point point;
-  point.label = fmt::format("{} {} workers={} loss={} straggling={}", name_of(cell.backend),
-                            name_of(of.model), of.workers, of.loss, of.straggling);
-  point.scenario = cell.scenario;
-  return point;
+/// Adds the cell's points, one for each seed.
+void add_points(std::vector<Point>& points, const CompareCase& of, CompareCell& cell,
+                uint32_t seeds) {
+  cell.point = points.size();
+  cell.seeds = involves_chance(cell.scenario) ? seeds : 1;
+  for (uint32_t i = 0; i < cell.seeds; i++) {
+    Point point;
+    point.label = fmt::format("{} {} workers={} loss={} straggling={}", name_of(cell.backend),
+                              name_of(of.model), of.workers, of.loss, of.straggling);
+    point.scenario = cell.scenario;
+    point.scenario.seed += i;
+    if (cell.seeds > 1) point.label += fmt::format(" seed={}", point.scenario.seed);
+    points.push_back(std::move(point));
+  }
 }
 
 /// Refuses settings of keys that are compared, and a baseline that is not.
@@ -150,9 +159,14 @@ Result<void> set_compare_list(CompareLists& lists, const std::string& name, cons
       return failure(fmt::format("{}{}='' is not allowed; allowed: a list of values", place, name));
     }
     list.clear(lists);
+    std::set<std::string> seen;
     for (const std::string& item : items) {
       const auto scenario = read_value(list.key, item, where);
       if (!scenario) return tl::unexpected(scenario.error());
+      if (!seen.insert(find_scenario_key(list.key)->show(*scenario)).second) {
+        return failure(
+            fmt::format("{}{}={} stands twice; allowed: each value once", place, name, item));
+      }
       list.add(lists, *scenario);
     }
     return {};
@@ -175,9 +189,18 @@ Result<void> take_compare_keys(std::vector<WrittenKey>& keys, CompareLists& list
   return {};
 }
 
-Result<Comparison> make_comparison(const CompareLists& lists,
-                                   std::span<const WrittenKey> settings) {
-  TRIB_ASSERT(!lists.backends.empty());
+bool involves_chance(const Scenario& scenario) {
+  const net::LinkFaults none{.reorder_max = scenario.link.faults.reorder_max};
+  const net::LinkFaults none_in_fabric{.reorder_max = scenario.fabric.faults.reorder_max};
+  // A topology file sets faults of its own.
+  return scenario.topology == Topology::kFile ||
+         !scenario.straggler.pattern.contains(Straggling::kNone) || scenario.link.faults != none ||
+         scenario.fabric.faults != none_in_fabric;
+}
+
+Result<Comparison> make_comparison(const CompareLists& lists, std::span<const WrittenKey> settings,
+                                   uint32_t seeds) {
+  TRIB_ASSERT(!lists.backends.empty() && seeds > 0);
   const Result<std::vector<Setting>> read = read_settings(settings);
   if (!read) return tl::unexpected(read.error());
   if (auto good = check_lists(lists, settings); !good) return tl::unexpected(good.error());
@@ -191,8 +214,7 @@ Result<Comparison> make_comparison(const CompareLists& lists,
       auto scenario = make_scenario(*read, scenario_of(at, backend_kind(backend)));
       if (scenario) {
         cell.scenario = *std::move(scenario);
-        cell.point = comparison.points.size();
-        comparison.points.push_back(point_of(at, cell));
+        add_points(comparison.points, at, cell, seeds);
       } else {
         cell.refusal = scenario.error().text;
       }

@@ -6,10 +6,10 @@
 /// workers, loss and straggling, and the baseline of the speed-ups.
 ///
 /// Model:   A case is one of models x workers x loss x straggling. A cell is a back end in a case:
-///          one scenario. Settings win over a cell's own values.
+///          one scenario, with each seed if it involves chance. Settings win over a cell's values.
 /// Shapes:  Cells in the order of cases, then of back ends.
-/// Errors:  Refuses invalid scenarios. A back end that refuses a case gives a cell with the reason
-///          and no point. If no cell has a point, the first reason is the error.
+/// Errors:  A back end that refuses a case gives a cell with the reason and no point. If no cell has
+///          a point, the first reason is the error.
 /// Tests:   tests/lab/compare/comparison_test.cc
 #pragma once
 
@@ -45,9 +45,11 @@ struct CompareCase {
 struct CompareCell {
   size_t case_index = 0;
   Backend backend = Backend::kTrioMl;
-  Scenario scenario = {};            ///< The defaults if refused.
-  std::optional<size_t> point = {};  ///< Index into Comparison::points; none if refused.
-  std::string refusal = {};          ///< The reason.
+  Scenario scenario = {};  ///< The defaults if refused.
+  /// Index of the first seed's point in Comparison::points; none if refused. The others follow.
+  std::optional<size_t> point = {};
+  uint32_t seeds = 0;        ///< Number of points.
+  std::string refusal = {};  ///< The reason.
 };
 
 struct Comparison {
@@ -64,13 +66,18 @@ struct Comparison {
 [[nodiscard]] Result<void> take_compare_keys(std::vector<WrittenKey>& keys, CompareLists& lists);
 
 /// Reads the list named `name` ("backends") from text with commas. Refuses an unknown name, an
-/// empty list, and values that the list's scenario key refuses. @param where Of the text, for
+/// empty list, a value that stands twice, and values that the list's scenario key refuses. @param where Of the text, for
 /// messages.
 [[nodiscard]] Result<void> set_compare_list(CompareLists& lists, const std::string& name,
                                             const std::string& text, const std::string& where);
 
-/// Makes the cells. @param settings Set over every cell's scenario.
+/// Makes the cells. @param settings Set over every cell's scenario. @param seeds Of each cell that
+/// involves chance, from the scenario's seed on; not 0. All back ends of a case have the same ones.
 [[nodiscard]] Result<Comparison> make_comparison(const CompareLists& lists,
-                                                 std::span<const WrittenKey> settings);
+                                                 std::span<const WrittenKey> settings,
+                                                 uint32_t seeds = 1);
+
+/// Returns whether a seed decides anything: some worker may straggle, or a link has faults.
+[[nodiscard]] bool involves_chance(const Scenario& scenario);
 
 }  // namespace tributary::lab

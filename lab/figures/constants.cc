@@ -14,6 +14,8 @@
 #include "engine/model/parameters.h"
 #include "lab/figures/repetition.h"
 #include "lab/figures/straggling_systems.h"
+#include "lab/workload/ddp_workload.h"
+#include "lab/workload/dnn_shape.h"
 
 namespace tributary::lab {
 namespace {
@@ -44,6 +46,18 @@ Constant time_constant(const char* name, Member member) {
       .value = as_ns(member(scenario)),
       .unit = "ns",
       .multiply = [member](Scenario& s, double factor) { member(s) = times(member(s), factor); }};
+}
+
+uint64_t whole(uint64_t value, double factor) {
+  return static_cast<uint64_t>(std::llround(static_cast<double>(value) * factor));
+}
+
+/// Gives a network with computation of its own `factor` times as much, and another split of it.
+void set_passes(Scenario& scenario, double factor, double backward_per_forward) {
+  if (scenario.model.kind == Model::kCustom) return;
+  const Duration all = times(compute_time(dnn_shape(scenario.model.kind)), factor);
+  scenario.model.forward = times(all, 1 / (1 + backward_per_forward));
+  scenario.model.backward = all - scenario.model.forward;
 }
 
 /// The PFE's numbers that no paper states.
@@ -83,12 +97,34 @@ std::vector<Constant> constants_of(const FigureOptions& options) {
                                     [](Scenario& s) -> Duration& { return s.link.propagation; }));
   constants.push_back(time_constant("fabric.propagation_ns",
                                     [](Scenario& s) -> Duration& { return s.fabric.propagation; }));
+  constants.push_back({.name = "link.queue_bytes",
+                       .value = static_cast<double>(Scenario().link.queue_bytes_max),
+                       .unit = "B",
+                       .multiply = [](Scenario& s, double factor) {
+                         s.link.queue_bytes_max = whole(s.link.queue_bytes_max, factor);
+                       }});
+  constants.push_back({.name = "host.receive_buffer_bytes",
+                       .value = static_cast<double>(Scenario().host.receive_buffer_bytes),
+                       .unit = "B",
+                       .multiply = [](Scenario& s, double factor) {
+                         s.host.receive_buffer_bytes = whole(s.host.receive_buffer_bytes, factor);
+                       }});
+  constants.push_back(
+      {.name = "resnet50_computation_ms",
+       .value = as_ms(compute_time(dnn_shape(Model::kResnet50))),
+       .unit = "ms",
+       .multiply = [](Scenario& s, double factor) { set_passes(s, factor, kBackwardPerForward); }});
+  constants.push_back({.name = "backward_per_forward",
+                       .value = kBackwardPerForward,
+                       .unit = "",
+                       .multiply = [](Scenario& s, double factor) {
+                         set_passes(s, 1, kBackwardPerForward * factor);
+                       }});
   constants.push_back({.name = "fabric.rate_gbps",
                        .value = static_cast<double>(Scenario().fabric.rate_bits_per_s) / 1e9,
                        .unit = "Gbit/s",
                        .multiply = [](Scenario& s, double factor) {
-                         s.fabric.rate_bits_per_s = static_cast<uint64_t>(
-                             std::llround(static_cast<double>(s.fabric.rate_bits_per_s) * factor));
+                         s.fabric.rate_bits_per_s = whole(s.fabric.rate_bits_per_s, factor);
                        }});
   return constants;
 }

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lab/figures/figure.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
+#include <set>
 #include <utility>
 
 namespace tributary::lab {
@@ -14,6 +17,51 @@ const std::vector<Figure>& figures() {
       trio_13(),      trio_13_iteration(), trio_13_settings(), trio_14(),    trio_15(),
       trio_16(),      trio_generations()};
   return all;
+}
+
+namespace {
+
+/// Returns the values of a key over the points. A pattern that never delays counts as none.
+std::set<std::string> values_over(std::span<const Point> points, const ScenarioKey& key) {
+  std::set<std::string> values;
+  for (const Point& point : points) {
+    const bool never_delays = point.scenario.straggler.probability == 0;
+    const bool is_none = point.scenario.straggler.pattern.contains(Straggling::kNone);
+    if (key.spec.name == "straggler.pattern" && is_none && never_delays) continue;
+    values.insert(key.show(point.scenario));
+  }
+  return values;
+}
+
+}  // namespace
+
+Result<void> check_settings(const Figure& figure, const FigureOptions& options) {
+  if (options.settings.empty()) return {};
+  FigureOptions own = options;
+  own.settings.clear();
+  const Result<std::vector<Point>> points = figure.points(own);
+  if (!points) return tl::unexpected(points.error());
+  for (const Setting& setting : options.settings) {
+    if (setting.name == "seed") {
+      return failure(
+          fmt::format("{}: seed is not allowed, because every repetition has its own; "
+                      "allowed: --seed, that of the first",
+                      setting.where));
+    }
+    if (setting.name == "capture") {
+      return failure(fmt::format(
+          "{}: capture is not allowed in a figure, whose runs would write one file; allowed: none",
+          setting.where));
+    }
+    // Trains differ between networks, but no row names them.
+    if (setting.name == "train") continue;
+    const std::set<std::string> values = values_over(*points, *find_scenario_key(setting.name));
+    if (values.size() <= 1) continue;
+    return failure(fmt::format(
+        "{}: {} is not allowed, because {} varies it ({}); allowed: keys that it does not vary",
+        setting.where, setting.name, figure.name, fmt::join(values, ", ")));
+  }
+  return {};
 }
 
 Result<Point> figure_point(const FigureOptions& options, std::string label, Scenario scenario) {
@@ -49,7 +97,8 @@ void compare_with_paper(const FigureOptions& options, FigureRow& row, double pap
                         std::string cause) {
   constexpr double kAgrees = 0.1;
   row.paper = paper;
-  if (!options.quick && std::abs(row.here / paper - 1) > kAgrees) row.explained = std::move(cause);
+  const bool is_own = !options.quick && options.iterations == 0 && options.settings.empty();
+  if (is_own && std::abs(row.here / paper - 1) > kAgrees) row.explained = std::move(cause);
 }
 
 }  // namespace tributary::lab

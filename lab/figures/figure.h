@@ -80,6 +80,10 @@ struct Figure {
 /// All figures, by name.
 [[nodiscard]] const std::vector<Figure>& figures();
 
+/// Refuses settings after which the figure's rows would not be what they say: of a key that the
+/// figure varies, of the seed, and of captures, which all runs would write to one file.
+[[nodiscard]] Result<void> check_settings(const Figure& figure, const FigureOptions& options);
+
 /// Returns a point: the figure's scenario with the options' seed, and their settings over it.
 [[nodiscard]] Result<Point> figure_point(const FigureOptions& options, std::string label,
                                          Scenario scenario);
@@ -87,7 +91,8 @@ struct Figure {
 [[nodiscard]] FigureRow figure_row(const FigureOptions& options, const char* figure,
                                    std::string series, double x, double here, const char* unit);
 /// Sets the paper's number. Explains a row that is more than a tenth away from it, unless the run is
-/// a quick one: explanations name values of full runs. @param cause Empty for none.
+/// a quick one or has settings of the user's: explanations name values of the figure's own runs.
+/// @param cause Empty for none.
 void compare_with_paper(const FigureOptions& options, FigureRow& row, double paper,
                         std::string cause);
 /// Returns all points, or the first error.

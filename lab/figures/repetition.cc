@@ -9,6 +9,15 @@
 #include "base/assert.h"
 
 namespace tributary::lab {
+namespace {
+
+std::vector<double> values_of(Cell cell, const CellValue& value) {
+  std::vector<double> values;
+  for (const PointOutcome& outcome : cell) values.push_back(value(outcome));
+  return values;
+}
+
+}  // namespace
 
 uint32_t seeds_of(const FigureOptions& options) {
   if (options.seeds != 0) return options.seeds;
@@ -43,23 +52,10 @@ std::span<const PointOutcome> CellReader::take(uint32_t count) {
 
 double iteration_ms(const PointOutcome& outcome) { return as_ms(outcome.result.mean_iteration); }
 
-Sample sample_over(Cell cell, const CellValue& value) {
-  std::vector<double> values;
-  for (const PointOutcome& outcome : cell) values.push_back(value(outcome));
-  return sample_of(values);
-}
+Sample sample_over(Cell cell, const CellValue& value) { return sample_of(values_of(cell, value)); }
 
 Sample ratio_over(Cell numerator, Cell denominator, const CellValue& value) {
-  const size_t count = std::max(numerator.size(), denominator.size());
-  const auto repeat = [count](Cell cell, size_t i) -> const PointOutcome& {
-    TRIB_ASSERT(cell.size() == count || cell.size() == 1);
-    return cell[cell.size() == 1 ? 0 : i];
-  };
-  std::vector<double> ratios;
-  for (size_t i = 0; i < count; i++) {
-    ratios.push_back(value(repeat(numerator, i)) / value(repeat(denominator, i)));
-  }
-  return sample_of(ratios);
+  return sample_of_ratio(values_of(numerator, value), values_of(denominator, value));
 }
 
 BlockShares shares_over(Cell cell) {

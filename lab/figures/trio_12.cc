@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "lab/figures/figure.h"
@@ -84,8 +86,12 @@ void add_model(const FigureOptions& options, const PaperModel& model, CellReader
     systems[index] = cells.next();
     FigureRow& row =
         add_row(kStragglingSystems[index].name, sample_over(systems[index], time), "s");
-    if (mitigates(kStragglingSystems[index])) row.shares = shares_over(systems[index]);
-    plot.series.push_back(accuracy_line(kStragglingSystems[index].name, systems[index][0]));
+    std::string line = kStragglingSystems[index].name;
+    if (mitigates(kStragglingSystems[index])) {
+      row.shares = shares_over(systems[index]);
+      line += fmt::format(" ({:.0f} % of the sums lack a worker)", 100 * row.shares->degraded);
+    }
+    plot.series.push_back(accuracy_line(std::move(line), systems[index][0]));
   }
   for (const uint32_t trio : {kTrioSkip, kTrioCompute}) {
     FigureRow& row = add_row(trio == kTrioSkip ? "speed-up skip" : "speed-up compute",

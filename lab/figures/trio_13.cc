@@ -8,6 +8,7 @@
 
 #include "lab/figures/figure.h"
 #include "lab/figures/repetition.h"
+#include "lab/figures/share_plot.h"
 #include "lab/figures/straggling_systems.h"
 
 namespace tributary::lab {
@@ -86,7 +87,12 @@ class ModelRows {
  public:
   ModelRows(const FigureOptions& options, const PaperModel& model, CellReader& cells,
             FigureOutcome& figure)
-      : options_(options), model_(model), figure_(figure), ideal_(cells.next_point()) {
+      : options_(options),
+        model_(model),
+        figure_(figure),
+        ideal_(cells.next_point()),
+        shares_(fmt::format("Trio Figure 13: {}, sums without every worker", name_of(model.model)),
+                kXLabel) {
     for (const StragglingSystem& system : kStragglingSystems) {
       lines_.push_back({.name = system.name, .points = {}, .band = true});
     }
@@ -106,7 +112,10 @@ class ModelRows {
     for (size_t i = 0; i < systems.size(); i++) {
       const Sample ms = sample_over(systems[i], iteration_ms);
       FigureRow& row = add_row(kStragglingSystems[i].name, percent, ms, "ms");
-      if (mitigates(kStragglingSystems[i])) row.shares = shares_over(systems[i]);
+      if (mitigates(kStragglingSystems[i])) {
+        row.shares = shares_over(systems[i]);
+        shares_.add(kStragglingSystems[i].name, percent, *row.shares);
+      }
       lines_[i].points.push_back(sample_point(percent, ms));
     }
     const auto ratio = [&](Cell over, Cell under) { return ratio_over(over, under, iteration_ms); };
@@ -138,11 +147,12 @@ class ModelRows {
         lines_.begin(),
         {.name = "ideal", .points = {{0, ideal_ms}, {last, ideal_ms}}, .reference = true});
     figure_.plots.push_back({.title = fmt::format("Trio Figure 13: {}", name_of(model_.model)),
-                             .x_label = "straggling probability p (%)",
+                             .x_label = kXLabel,
                              .y_label = "mean iteration (ms)",
                              .series = lines_,
                              .height_px = 360,
                              .y_from_zero = true});
+    figure_.plots.push_back(shares_.plot());
   }
 
   FigureRow& add_row(const std::string& series, double percent, const Sample& sample,
@@ -156,7 +166,10 @@ class ModelRows {
   const FigureOptions& options_;
   const PaperModel& model_;
   FigureOutcome& figure_;
+  static constexpr const char* kXLabel = "straggling probability p (%)";
+
   const Cell ideal_;
+  SharePlot shares_;
   std::vector<PlotSeries> lines_;
 };
 
@@ -170,9 +183,10 @@ FigureOutcome finish(const FigureOptions& options, std::span<const Point> /*poin
       "paper's set-up SwitchML does not retransmit, \"resending\" does after 1 ms.",
       "skip: a worker that has slept abandons iterations that the others have completed. compute: "
       "it computes them all.",
-      fmt::format("Means over {} seeds; lowest and highest of samples of the paper's size. The "
-                  "paper states only the speed-ups at 16 % in its text.",
-                  seeds_of(options))};
+      fmt::format(
+          "Means over {} seeds; lowest and highest of samples of {} iterations (paper: {}). "
+          "The paper states only the speed-ups at 16 % in its text.",
+          seeds_of(options), options.count_of(kIterations, kIterationsQuick), kIterations)};
   return figure;
 }
 

@@ -8,6 +8,7 @@
 
 #include "lab/figures/figure.h"
 #include "lab/figures/repetition.h"
+#include "lab/figures/share_plot.h"
 #include "lab/figures/straggling_systems.h"
 
 namespace tributary::lab {
@@ -64,6 +65,8 @@ FigureOutcome finish(const FigureOptions& options, std::span<const Point> /*poin
       {.name = "trio-ml compute", .points = {}, .band = true},
       {.name = "paper, Figure 12 (1.56)", .points = {}, .reference = true},
       {.name = "paper, Figure 13 (1.72)", .points = {}, .reference = true}};
+  constexpr const char* kXLabel = "iteration without stragglers (ms)";
+  SharePlot shares("Sums without every worker, p = 16 %, traffic of ResNet50", kXLabel);
   for (size_t i = 0; i < computations(options).size(); i++) {
     const Cell ideal = cells.next_point();
     const Cell waiting = cells.next();
@@ -79,14 +82,17 @@ FigureOutcome finish(const FigureOptions& options, std::span<const Point> /*poin
     add(0, "speed-up of free mitigation", ideal);
     add(1, "speed-up skip", skip);
     add(2, "speed-up compute", compute);
+    shares.add("trio-ml skip", x, shares_over(skip));
+    shares.add("trio-ml compute", x, shares_over(compute));
     lines[3].points.push_back({x, kPaperFigure12});
     lines[4].points.push_back({x, kPaperFigure13});
   }
   figure.plots.push_back({.title = "Speed-up over waiting, p = 16 %, traffic of ResNet50",
-                          .x_label = "iteration without stragglers (ms)",
+                          .x_label = kXLabel,
                           .y_label = "speed-up",
                           .series = std::move(lines),
                           .height_px = 400});
+  figure.plots.push_back(shares.plot());
   figure.notes = {fmt::format(
       "The baseline is a switch that waits. Means over {} seeds; bands: standard error.",
       seeds_of(options))};

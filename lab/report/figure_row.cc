@@ -103,7 +103,9 @@ Json row_json(const FigureRow& row) {
           {"skipped", share(&BlockShares::skipped)},
           {"missed", share(&BlockShares::missed)},
           {"explained", row.explained.empty() ? Json(nullptr) : Json(row.explained)},
-          {"seed", row.seed}};
+          {"seed", row.seed},
+          {"settings", row.settings.empty() ? Json(nullptr) : Json(row.settings)},
+          {"model_digest", row.model_digest.empty() ? Json(nullptr) : Json(row.model_digest)}};
 }
 
 std::string csv_cell(const Json& value) {

@@ -39,7 +39,9 @@ struct FigureRow {
   std::optional<BlockShares> shares = {};  ///< Of the runs behind `here`.
   /// The measured cause of the distance from the paper, and the setting without it.
   std::string explained = {};
-  uint64_t seed = 0;  ///< The first run's seed, to repeat it.
+  uint64_t seed = 0;              ///< The first run's seed, to repeat it.
+  std::string settings = {};      ///< Of the user, over the figure's own: "workers=2 iterations=5".
+  std::string model_digest = {};  ///< model_digest() (lab/sweep/model_digest.h).
 };
 
 /// A table's cells, the head first, and the explanations that cells refer to as [1], [2] and so on.
@@ -58,7 +60,7 @@ struct RowTable {
 
 /// Returns an array of objects, one row per line, with the keys figure, series, x, paper, here,
 /// unit, spread (standard deviation), standard_error, low, high, seeds, degraded, skipped, missed,
-/// explained and seed. Values that a row lacks are null.
+/// explained, seed, settings and model_digest. Values that a row lacks are null.
 [[nodiscard]] std::string as_json(std::span<const FigureRow> rows);
 
 /// Returns a line of names and one line per row (RFC 4180); the columns are the JSON keys.

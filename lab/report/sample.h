@@ -23,5 +23,9 @@ struct Sample {
 };
 
 [[nodiscard]] Sample sample_of(std::span<const double> values);
+/// Returns statistics of numerator over denominator, repetition by repetition. A single value is
+/// compared with every repetition of the other. @pre Equal lengths, or one of them is 1.
+[[nodiscard]] Sample sample_of_ratio(std::span<const double> numerators,
+                                     std::span<const double> denominators);
 
 }  // namespace tributary::lab

@@ -22,8 +22,9 @@ constexpr double kRight = 20;
 constexpr double kTop = 44;
 constexpr double kBottom = 52;
 
-/// Lines with more points have no markers, which would cover the line.
+/// Lines with more points have markers at some of them only, which would otherwise cover the line.
 constexpr size_t kMarkedPointsMax = 24;
+constexpr size_t kMarkersOfLongLine = 10;
 constexpr double kMarkerRadius = 3.5;
 constexpr double kMarkRadius = 5;  ///< Of points without a line.
 
@@ -142,11 +143,11 @@ std::vector<Look> looks_of(const LinePlot& plot) {
               .hollow = series.marks_only,
               .name = names[i]};
     // A line of one point is its marker.
-    const bool is_marked = series.points.size() == 1 || !series.reference;
-    look.has_markers = series.marks_only || (is_marked && series.points.size() <= kMarkedPointsMax);
+    look.has_markers = series.marks_only || series.points.size() == 1 || !series.reference;
     if (series.marks_only) look.radius = kMarkRadius;
-    // Long lines differ in their dashes, since they have no markers. A reference is never solid.
-    size_t dash = look.has_markers ? styles[i].variant : i;
+    // Long lines also differ in their dashes, so that one shows through another. A reference is never
+    // solid.
+    size_t dash = series.points.size() <= kMarkedPointsMax ? styles[i].variant : i;
     if (series.reference) dash = styles[i].variant + 1;
     look.dash = fmt::format("stroke-dasharray=\"{}\"", kDashes[dash % kDashes.size()]);
     look.legend_dash = look.dash;
@@ -249,14 +250,27 @@ void draw_line(const Drawing& drawing, size_t index, std::string& svg) {
   svg += "\"/>\n";
 }
 
+/// Draws markers at all points, or at some of a long line, each line at others.
+void draw_markers(const Drawing& drawing, size_t index, std::string& svg) {
+  const PlotSeries& series = drawing.plot.series[index];
+  const auto points = shown_points(drawing.plot, series);
+  size_t first = 0;
+  size_t step = 1;
+  if (points.size() > kMarkedPointsMax && !series.marks_only) {
+    step = points.size() / kMarkersOfLongLine;
+    first = step * index / drawing.plot.series.size();
+  }
+  for (size_t i = first; i < points.size(); i += step) {
+    draw_marker(drawing.looks[index], drawing.x.pixel(points[i]->x), drawing.y.pixel(points[i]->y),
+                svg);
+  }
+}
+
 void draw_series(const Drawing& drawing, size_t index, std::string& svg) {
   const PlotSeries& series = drawing.plot.series[index];
   (series.band ? draw_band : draw_error_bars)(drawing, index, svg);
   if (!series.marks_only) draw_line(drawing, index, svg);
-  if (!drawing.looks[index].has_markers) return;
-  for (const PlotPoint* point : shown_points(drawing.plot, series)) {
-    draw_marker(drawing.looks[index], drawing.x.pixel(point->x), drawing.y.pixel(point->y), svg);
-  }
+  if (drawing.looks[index].has_markers) draw_markers(drawing, index, svg);
 }
 
 // --- Legend --------------------------------------------------------------------------------------

@@ -3,8 +3,8 @@
 /// Line plots as SVG text: axes with round ticks (linear, or by powers of two or ten), lines or
 /// marks, error bars or bands, a legend below. Readable on light and dark backgrounds.
 ///
-/// Model:   A system has one colour in all plots (series_style.h). Points have markers if a series
-///          has few. Series that coincide are drawn in turns, and the legend says so.
+/// Model:   A system has one colour in all plots (series_style.h). Points have markers; of a long
+///          series, some have. Series that coincide are drawn in turns, and the legend says so.
 ///
 /// Shapes:  Points are (x, y) in the data's units. A non-finite point breaks its line, and so does
 ///          a point of 0 or less on a logarithmic axis.

@@ -31,12 +31,14 @@ Result<void> cut_half_line(const std::string& path) {
 
 }  // namespace
 
-Result<PointStore> PointStore::open(const std::string& directory, uint32_t rank) {
+Result<PointStore> PointStore::open(const std::string& directory, uint32_t rank,
+                                    const std::string& model) {
   std::error_code error;
   fs::create_directories(directory, error);
   if (error) return failure(fmt::format("{}: cannot be made: {}", directory, error.message()));
   PointStore store;
   store.directory_ = directory;
+  store.model_ = model;
   store.own_path_ = fmt::format("{}/points-{}.jsonl", directory, rank);
   if (const Result<void> cut = cut_half_line(store.own_path_); !cut) {
     return tl::unexpected(cut.error());
@@ -68,15 +70,16 @@ Result<void> PointStore::write_line(const Json& line) {
 
 Result<void> PointStore::append(const std::string& key, const std::string& label,
                                 PointOutcome outcome) {
-  const auto written =
-      write_line({{"key", key}, {"label", label}, {"outcome", outcome_json(outcome)}});
+  const auto written = write_line(
+      {{"key", key}, {"label", label}, {"model", model_}, {"outcome", outcome_json(outcome)}});
   if (written) outcomes_[key] = std::move(outcome);
   return written;
 }
 
 Result<void> PointStore::append_failure(const std::string& key, const std::string& label,
                                         const std::string& reason) {
-  const auto written = write_line({{"key", key}, {"label", label}, {"failure", reason}});
+  const auto written =
+      write_line({{"key", key}, {"label", label}, {"model", model_}, {"failure", reason}});
   if (written) failures_[key] = reason;
   return written;
 }
@@ -106,6 +109,10 @@ Result<void> PointStore::read_file(const std::string& path) {
     const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
     if (!json.is_object() || !json.contains("key") || !json["key"].is_string()) continue;
     const auto key = json["key"].get<std::string>();
+    if (!json.contains("model") || json["model"] != model_) {
+      outdated_.insert(key);
+      continue;
+    }
     if (json.contains("failure") && json["failure"].is_string()) {
       failures_[key] = json["failure"].get<std::string>();
     }

@@ -6,12 +6,14 @@
 #include <tbb/parallel_for.h>
 #include <tbb/task_arena.h>
 
+#include <algorithm>
 #include <map>
 #include <mutex>
 #include <optional>
 #include <utility>
 
 #include "base/assert.h"
+#include "lab/sweep/model_digest.h"
 #include "lab/sweep/point_store.h"
 
 namespace tributary::lab {
@@ -63,6 +65,27 @@ class Work {
     if (errors_.empty()) return {};
     return failure(
         fmt::format("{}: {}", points_[errors_.begin()->first].label, errors_.begin()->second));
+  }
+
+  /// Writes the finished points of a stopped run to a directory.
+  [[nodiscard]] Result<void> keep_in(const std::string& directory) const {
+    Result<PointStore> kept = PointStore::open(directory, 0, model_digest());
+    if (!kept) return tl::unexpected(kept.error());
+    for (size_t i = 0; i < points_.size(); i++) {
+      const PointOutcome* found = store_.find(keys_[i]);
+      if (found == nullptr || kept->find(keys_[i]) != nullptr) continue;
+      const Result<void> written = kept->append(keys_[i], points_[i].label, *found);
+      if (!written) return written;
+    }
+    return {};
+  }
+
+  /// Returns the number of points that the directory has by another model only.
+  [[nodiscard]] uint64_t outdated() const {
+    return static_cast<uint64_t>(
+        std::count_if(keys_.begin(), keys_.end(), [this](const std::string& key) {
+          return store_.is_outdated(key) && store_.find(key) == nullptr;
+        }));
   }
 
   [[nodiscard]] RunnerOutcome collect() const {
@@ -141,7 +164,7 @@ Result<RunnerOutcome> run_points(std::span<const Point> points, const RunnerOpti
   const uint32_t rank = options.ranks == nullptr ? 0 : options.ranks->rank();
   PointStore store;
   if (!options.directory.empty()) {
-    Result<PointStore> opened = PointStore::open(options.directory, rank);
+    Result<PointStore> opened = PointStore::open(options.directory, rank, model_digest());
     if (!opened) return tl::unexpected(opened.error());
     store = std::move(*opened);
   } else if (options.ranks != nullptr && options.ranks->count() > 1) {
@@ -149,6 +172,7 @@ Result<RunnerOutcome> run_points(std::span<const Point> points, const RunnerOpti
   }
   Work work(points, options, store);
   const std::vector<size_t> mine = work.missing();
+  const uint64_t outdated = work.outdated();
   // All ranks read the kept points before any of them adds one. All have added theirs before any of
   // them reads everything.
   if (options.ranks != nullptr) options.ranks->wait_for_all();
@@ -156,7 +180,15 @@ Result<RunnerOutcome> run_points(std::span<const Point> points, const RunnerOpti
   if (options.ranks != nullptr) options.ranks->wait_for_all();
   if (const Result<void> verdict = work.verdict(); !verdict) return tl::unexpected(verdict.error());
   if (const Result<void> read = store.reload(); !read) return tl::unexpected(read.error());
-  return work.collect();
+  RunnerOutcome outcome = work.collect();
+  outcome.outdated = outdated;
+  outcome.kept_in = options.directory;
+  const std::string& rescue = options.directory_if_stopped;
+  const bool is_lost = outcome.interrupted && !outcome.complete() && outcome.finished > 0;
+  if (is_lost && options.directory.empty() && !rescue.empty() && work.keep_in(rescue)) {
+    outcome.kept_in = rescue;
+  }
+  return outcome;
 }
 
 }  // namespace tributary::lab

@@ -28,8 +28,10 @@
 namespace tributary::lab {
 
 struct RunnerOptions {
-  uint32_t threads = 0;                     ///< 0: as many as cores (under mpirun: 1).
-  std::string directory = {};               ///< Keeps finished points; empty to keep none.
+  uint32_t threads = 0;        ///< 0: as many as cores (under mpirun: 1).
+  std::string directory = {};  ///< Keeps finished points; empty to keep none.
+  /// Where finished points are kept if the run is stopped and `directory` is empty; may be empty.
+  std::string directory_if_stopped = {};
   const std::atomic<bool>* stop = nullptr;  ///< Once true, no further point begins.
   Ranks* ranks = nullptr;                   ///< Null for this process alone.
   bool keep_going = false;                  ///< Runs the other points if one fails.
@@ -45,12 +47,15 @@ struct RunnerOutcome {
   uint64_t finished = 0;  ///< Of all points.
   uint64_t failed = 0;
   bool interrupted = false;
+  uint64_t outdated = 0;     ///< Points that ran although the directory has them, by another model.
+  std::string kept_in = {};  ///< The directory that has the finished points; empty if none has.
   [[nodiscard]] bool complete() const { return finished + failed == points.size(); }
   /// Returns the outcomes, shape [points]. @pre complete(), and none failed.
   [[nodiscard]] std::vector<PointOutcome> outcomes() const;
 };
 
-/// Refuses several ranks without a directory, through which they exchange outcomes.
+/// Refuses several ranks without a directory, through which they exchange outcomes. Refuses a
+/// directory for a stopped run only when it is needed, as an outcome without `kept_in`.
 [[nodiscard]] Result<RunnerOutcome> run_points(std::span<const Point> points,
                                                const RunnerOptions& options);
 

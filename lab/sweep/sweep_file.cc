@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -15,6 +16,7 @@ namespace {
 
 constexpr std::string_view kPrefix = "sweep.";
 constexpr std::string_view kRepeat = "sweep.repeat";
+constexpr std::string_view kSeed = "seed";
 
 /// A value of a swept key, as it was written and read once.
 struct SweptValue {
@@ -59,15 +61,36 @@ struct Parts {
   uint64_t repeats = 1;
 };
 
+/// Returns the value that a setting gives its key, in the only way to write it.
+std::string shown(const Setting& setting) {
+  Scenario scenario;
+  setting.set(scenario);
+  return find_scenario_key(setting.name)->show(scenario);
+}
+
+/// Refuses a value that stands twice: its runs would count as further seeds.
 Result<Dimension> read_dimension(const WrittenKey& written) {
   WrittenKey key = written;
   key.name = written.name.substr(kPrefix.size());
   key.type = WrittenType::kUntyped;
+  if (key.name == kSeed) {
+    return failure(fmt::format(
+        "{}: seed={} cannot be swept; allowed: repeat = {}, for as many seeds of each point, "
+        "from the key seed on",
+        key.where, key.text, split(written.text).size()));
+  }
   Dimension dimension{.key = key.name, .values = {}};
+  std::set<std::string> seen;
   for (std::string& text : split(written.text)) {
     key.text = text;
     Result<Setting> setting = read_setting(key);
     if (!setting) return tl::unexpected(setting.error());
+    if (!seen.insert(shown(*setting)).second) {
+      return failure(fmt::format(
+          "{}: {}={} stands twice in the list; allowed: each value once; for more seeds of each "
+          "point set repeat",
+          key.where, key.name, text));
+    }
     dimension.values.push_back({.text = std::move(text), .setting = std::move(*setting)});
   }
   return dimension;

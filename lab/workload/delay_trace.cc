@@ -134,6 +134,14 @@ Result<void> DelayTrace::add(const std::string& line, uint32_t workers) {
   return {};
 }
 
+uint64_t DelayTrace::first_iteration() const {
+  uint64_t first = kIterationsMax;
+  for (const auto& [place, delay] : delays_) {
+    first = std::min(first, place.second / host::kDelayPoints);
+  }
+  return first;
+}
+
 Duration DelayTrace::delay_at(uint32_t worker, uint64_t delay_point) const {
   const auto row = delays_.find({worker, delay_point});
   return row == delays_.end() ? Duration() : row->second;

@@ -42,6 +42,8 @@ class DelayTrace {
   /// Returns the delay of a worker; zero where the file has no row.
   /// @param delay_point iteration * host::kDelayPoints + point.
   [[nodiscard]] Duration delay_at(uint32_t worker, uint64_t delay_point) const;
+  /// Returns the first iteration that has a row.
+  [[nodiscard]] uint64_t first_iteration() const;
   /// Returns the sum of all delays.
   [[nodiscard]] Duration total() const { return total_; }
   [[nodiscard]] size_t row_count() const { return delays_.size(); }

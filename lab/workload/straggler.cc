@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lab/workload/straggler.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <numeric>
@@ -296,7 +298,11 @@ Result<void> check_trace(const Scenario& scenario) {
   if (!scenario.straggler.pattern.contains(Straggling::kTrace)) return {};
   const auto trace = read_trace(scenario);
   if (!trace) return tl::unexpected(trace.error());
-  return {};
+  if (trace->first_iteration() < scenario.iterations) return {};
+  return failure(fmt::format(
+      "straggler.trace: {}: the first row is of iteration {}, and iterations={}; allowed: a file "
+      "with rows for the run's iterations, which count from 0",
+      scenario.straggler.trace, trace->first_iteration(), scenario.iterations));
 }
 
 Made make_pattern(PatternSet patterns, const Scenario& scenario, Duration typical_iteration) {

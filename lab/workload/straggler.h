@@ -75,7 +75,8 @@ struct StragglerKind {
 /// Returns the stragglers of patterns of certain workers: the named ones, or else straggler.worker.
 [[nodiscard]] std::vector<uint32_t> certain_workers(const Scenario& scenario);
 
-/// Refuses a straggler.trace that DelayTrace::read() refuses, if the scenario has the pattern trace.
+/// Refuses a straggler.trace that DelayTrace::read() refuses or that has no row for the scenario's
+/// iterations, if the scenario has the pattern trace.
 [[nodiscard]] Result<void> check_trace(const Scenario& scenario);
 
 /// Makes the patterns of a set as one. Each has its own random numbers. Refuses a trace that

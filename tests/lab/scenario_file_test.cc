@@ -70,6 +70,12 @@ probability = 0.16
   EXPECT_EQ(s.link.faults.loss, 1e-3);
   EXPECT_TRUE(s.host.retransmission);
   EXPECT_EQ(s.model.bucket_bytes, (std::vector<uint64_t>{4096, 8192}));
+  // A number is a list of one.
+  const WrittenKey one{.name = "model.bucket_bytes",
+                       .text = "4096",
+                       .type = WrittenType::kInteger,
+                       .where = "s.toml"};
+  EXPECT_TRUE(read_setting(one));
   EXPECT_EQ(s.model.forward, milliseconds(2));
   EXPECT_EQ(s.mitigation.timeout, microseconds(2500));
   EXPECT_EQ(s.straggler.probability, 0.16);

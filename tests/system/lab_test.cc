@@ -214,6 +214,8 @@ TEST(Lab, RefusalsAreOneLineAndStatusTwo) {
   const std::string no_lists = written("no_lists.toml", "workers = 6\n");
   const std::string no_numbers =
       written("no_numbers.toml", "[sweep]\nbackend = [\"ring\", \"ideal\"]\n");
+  const std::string no_seeds = written("no_seeds.toml", "[sweep]\nseed = [1, 2]\n");
+  const std::string compared = written("compared.toml", "[compare]\nworkers = [2]\n");
   const std::map<std::string, std::vector<std::string>> cases{
       {"bad.toml:3: link.rate_gbps=0 is out of range; allowed: ", {"lab", "run", bad}},
       {"two_jobs.toml:10: backend=rung is refused: unknown name 'rung' (did you mean 'ring'?)",
@@ -241,6 +243,13 @@ TEST(Lab, RefusalsAreOneLineAndStatusTwo) {
       {"bad.toml: cannot be made: ", {"lab", "report", "--out", bad}},
       {"--set: unknown key 'wrkers' (did you mean 'workers'?)",
        {"lab", "figure", "trio-15", "--set", "wrkers=3"}},
+      {"--set: gradients is not allowed, because trio-15 varies it",
+       {"lab", "figure", "trio-15", "--set", "gradients=64"}},
+      {"no_seeds.toml:2: seed=1,2 cannot be swept; allowed: repeat = 2",
+       {"lab", "sweep", no_seeds}},
+      {"compared.toml:2: this is a comparison; use: tributary lab compare ",
+       {"lab", "run", compared}},
+      {"--workers: workers=2 stands twice", {"lab", "compare", "--workers", "2,4,2"}},
       {"window=1000 is not allowed", {"lab", "run", "--window", "1000"}},
       {"unknown name 'rings' (did you mean 'ring'?)", {"lab", "compare", "--backends", "rings"}},
       {"--workers: workers='' is not allowed", {"lab", "compare", "--workers", ","}},
@@ -319,6 +328,28 @@ straggling = [0]
   EXPECT_EQ(rows[3]["speedup"], 1.0);
   EXPECT_EQ(lines_of(text_of_file(scratch("c.csv"))).size(), 7U);
   EXPECT_THAT(text_of_file(scratch("c.svg")), HasSubstr("<svg"));
+}
+
+// trio-ml has no result within 1 ms. The others' results are shown all the same.
+TEST(Lab, CompareShowsTheOthersIfABackEndFails) {
+  const std::vector<std::string> settings{"--models",     "custom",
+                                          "--workers",    "2",
+                                          "--set",        "iterations=2",
+                                          "--set",        "train=32",
+                                          "--set",        "limit_s=0.001",
+                                          "--set",        "model.bucket_bytes=4194304",
+                                          "--straggling", "0"};
+  std::vector<std::string> command{"lab", "compare", "--backends", "ideal,trio-ml"};
+  command.insert(command.end(), settings.begin(), settings.end());
+  Process process(command);
+  EXPECT_EQ(process.wait_for_end(), 0);
+  EXPECT_THAT(process.output(), HasSubstr("  ideal *  "));
+  EXPECT_THAT(process.output(),
+              HasSubstr("trio-ml was not run: worker 0 is not done after 0.001 s"));
+  command[3] = "trio-ml";
+  Process alone(command);
+  EXPECT_EQ(alone.wait_for_end(), 1);
+  EXPECT_THAT(alone.errors(), HasSubstr("tributary lab compare: no back end could run"));
 }
 
 TEST(Lab, ListNamesEveryChoice) {

@@ -145,7 +145,7 @@ def asynchronous(results: dict) -> str:
                     row = rows.at(f"{pattern}, {system}: {measure}", 90)
                 except KeyError:
                     return NONE
-                return f"{number(row['here'], digits)} ± {number(row['spread'], 2)}"
+                return f"{number(row['here'], digits)} ± {number(round(row['spread'], 9), 2)}"
             lines.append([pattern, system, cell("time to accuracy"), cell("iteration"), cell("degraded"),
                           cell("staleness"), cell("largest staleness")])
     return table(["stragglers", "system", "time to 90 %, s", "iteration, ms", "degraded, %",

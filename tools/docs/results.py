@@ -90,6 +90,35 @@ def load_machine(root: Path, name: str) -> dict | None:
     return json.loads(path.read_text()) if path.exists() else None
 
 
+# Commands whose rows have the digest of the models that made them.
+WITH_DIGEST = ("tributary lab figure ", "tributary lab compare ")
+WITHOUT_DIGEST = "tributary lab compare telemetry "
+
+
+def outdated(root: Path, program: Path) -> tuple[list[str], list[str]]:
+    """Returns the results of the lab by another version of its models, and those that name none.
+
+    `tributary lab list` prints the digest of the program's models.
+    """
+    listed = subprocess.run([str(program), "lab", "list"], stdout=subprocess.PIPE, text=True,
+                            check=True).stdout
+    digest = listed.split("Digest of the models, as in results:")[-1].strip()
+    of_others, unknown = [], []
+    for result in read_index(root).values():
+        has_digest = (result.command.startswith(WITH_DIGEST)
+                      and not result.command.startswith(WITHOUT_DIGEST))
+        if not has_digest or not (root / result.path).exists():
+            continue
+        content = _parse((root / result.path).read_text())
+        rows = content if isinstance(content, list) else [content]
+        digests = {row.get("model_digest") for row in rows if isinstance(row, dict)}
+        if None in digests:
+            unknown.append(result.name)
+        elif digests != {digest}:
+            of_others.append(result.name)
+    return of_others, unknown
+
+
 def select(results: dict[str, Result], wanted: list[str]) -> list[Result]:
     """Returns the results that names and groups ask for; "all" asks for all of them."""
     chosen = []

@@ -34,6 +34,14 @@ PointOutcome outcome(double ms, uint64_t sent_bytes) {
   return {.result = result, .accuracy = {}};
 }
 
+RunnerOutcome all_finished(const std::vector<PointOutcome>& outcomes) {
+  RunnerOutcome ran;
+  ran.points.assign(outcomes.begin(), outcomes.end());
+  ran.failures.resize(outcomes.size());
+  ran.finished = outcomes.size();
+  return ran;
+}
+
 Comparison compared(const std::vector<double>& straggling) {
   const CompareLists lists{.backends = {Backend::kWaitingSwitch, Backend::kTrioMl, Backend::kRing},
                            .models = {Model::kResnet50},
@@ -47,7 +55,7 @@ Comparison compared(const std::vector<double>& straggling) {
 TEST(CompareReport, RowsMatchHandWorkedValues) {
   const Comparison comparison = compared({0.16});
   const std::vector<PointOutcome> outcomes{outcome(180, 4e9), outcome(100, 4e9), outcome(200, 8e9)};
-  const auto rows = compare_rows(comparison, outcomes);
+  const auto rows = compare_rows(comparison, all_finished(outcomes));
   ASSERT_EQ(rows.size(), 3U);
   EXPECT_EQ(rows[1].backend, Backend::kTrioMl);
   EXPECT_DOUBLE_EQ(*rows[1].iteration_ms, 100);
@@ -69,7 +77,8 @@ TEST(CompareReport, RowsMatchHandWorkedValues) {
 TEST(CompareReport, OtherCasesHaveNoPaperValue) {
   const Comparison comparison = compared({0, 0.08});
   const std::vector<PointOutcome> outcomes(6, outcome(100, 1));
-  for (const CompareRow& row : compare_rows(comparison, outcomes)) EXPECT_FALSE(row.paper);
+  for (const CompareRow& row : compare_rows(comparison, all_finished(outcomes)))
+    EXPECT_FALSE(row.paper);
 }
 
 TEST(CompareReport, TextFormatsAgree) {
@@ -77,7 +86,7 @@ TEST(CompareReport, TextFormatsAgree) {
   comparison.cells[5].point.reset();
   comparison.cells[5].refusal = "train=64 is not allowed; allowed: 1";
   const std::vector<PointOutcome> outcomes(6, outcome(123.4, 4e9));
-  const auto rows = compare_rows(comparison, outcomes);
+  const auto rows = compare_rows(comparison, all_finished(outcomes));
   const std::string text = compare_text(comparison, rows);
   EXPECT_THAT(text, HasSubstr("resnet50, 6 workers, loss 0 %, straggling 16 %"));
   EXPECT_THAT(text, HasSubstr("waiting-switch *"));
@@ -110,8 +119,11 @@ TEST(CompareReport, TextFormatsAgree) {
 TEST(CompareReport, PlotsOverTheKeyWithMostValues) {
   const Comparison comparison = compared({0, 0.08, 0.16});
   const std::vector<PointOutcome> outcomes(9, outcome(100, 1));
-  const auto plots = compare_plots(compare_rows(comparison, outcomes));
-  ASSERT_EQ(plots.size(), 1U);
+  const auto plots = compare_plots(compare_rows(comparison, all_finished(outcomes)));
+  ASSERT_EQ(plots.size(), 2U);  // Nobody skipped or missed anything.
+  EXPECT_EQ(plots[1].y_label, "results that lack a worker (%)");
+  EXPECT_EQ(plots[1].title, "Degraded: " + plots[0].title);
+  EXPECT_EQ(plots[1].series[0].points[0].y, 25);
   EXPECT_EQ(plots[0].x_label, "straggling probability (%)");
   EXPECT_THAT(plots[0].title, HasSubstr("workers 6"));
   ASSERT_EQ(plots[0].series.size(), 4U);
@@ -130,10 +142,60 @@ TEST(CompareReport, PlotsOverTheKeyWithMostValues) {
                            .straggling = {0}};
   const Comparison workers = *make_comparison(lists, {});
   const std::vector<PointOutcome> others(4, outcome(100, 1));
-  const auto by_workers = compare_plots(compare_rows(workers, others));
-  ASSERT_EQ(by_workers.size(), 2U);
+  const auto by_workers = compare_plots(compare_rows(workers, all_finished(others)));
+  ASSERT_EQ(by_workers.size(), 4U);  // Times of two models, then their degraded shares.
   EXPECT_EQ(by_workers[1].x_label, "workers");
   EXPECT_TRUE(compare_plots({}).empty());
+}
+
+// Two seeds. Waiting: 100 and 140 ms; trio-ml: 100 and 70, so 1 and 2 times as fast.
+TEST(CompareReport, SeedsGiveMeansAndErrors) {
+  CompareLists lists{.backends = {Backend::kWaitingSwitch, Backend::kTrioMl},
+                     .models = {Model::kResnet50},
+                     .workers = {6},
+                     .loss = {0},
+                     .straggling = {0, 0.16}};
+  const Comparison comparison = *make_comparison(lists, {}, 2);
+  ASSERT_EQ(comparison.points.size(), 6U);  // Without stragglers no seed decides anything.
+  EXPECT_EQ(comparison.points[3].label,
+            "waiting-switch resnet50 workers=6 loss=0 straggling=0.16 seed=2");
+  const std::vector<PointOutcome> outcomes{outcome(50, 1),  outcome(50, 1),  outcome(100, 1),
+                                           outcome(140, 1), outcome(100, 1), outcome(70, 1)};
+  const auto rows = compare_rows(comparison, all_finished(outcomes));
+  EXPECT_DOUBLE_EQ(*rows[3].iteration_ms, 85);
+  EXPECT_DOUBLE_EQ(*rows[3].speedup, 1.5);
+  EXPECT_DOUBLE_EQ(rows[3].speedup_sample->standard_error, 0.5);
+  EXPECT_EQ(rows[3].seeds, 2U);
+  EXPECT_FALSE(rows[0].iteration_sample);
+  const std::string text = compare_text(comparison, rows);
+  EXPECT_THAT(text, HasSubstr("85 ± 15"));
+  EXPECT_THAT(text, HasSubstr("standard error of the mean over 2 seeds"));
+  const Json json = Json::parse(compare_json(comparison, rows));
+  EXPECT_EQ(json[3]["standard_error"], 15);
+  EXPECT_EQ(json[3]["low"], 70);
+  EXPECT_EQ(json[3]["speedup_standard_error"], 0.5);
+  EXPECT_EQ(json[0]["standard_error"], nullptr);
+  EXPECT_THAT(compare_csv(rows), HasSubstr(",seeds,standard_error,speedup_standard_error,"));
+  EXPECT_EQ(compare_plots(rows)[0].series[1].points[1].error, 15);
+
+  // One seed of trio-ml fails: no mean over the other.
+  RunnerOutcome ran = all_finished(outcomes);
+  ran.points[5].reset();
+  ran.failures[5] = "worker 2 hangs";
+  const auto failed = compare_rows(comparison, ran);
+  EXPECT_FALSE(failed[3].iteration_ms);
+  EXPECT_EQ(failed[3].refusal, "1 of 2 seeds failed: worker 2 hangs");
+  EXPECT_THAT(compare_text(comparison, failed), HasSubstr("trio-ml was not run: 1 of 2 seeds"));
+}
+
+TEST(CompareReport, OneSeedOfARunByChanceIsSaid) {
+  const std::vector<PointOutcome> three(3, outcome(100, 1));
+  const auto text_of = [&three](double straggling) {
+    const Comparison comparison = compared({straggling});
+    return compare_text(comparison, compare_rows(comparison, all_finished(three)));
+  };
+  EXPECT_THAT(text_of(0.16), HasSubstr("--seeds 20"));
+  EXPECT_THAT(text_of(0), ::testing::Not(HasSubstr("--seeds 20")));
 }
 
 TEST(CompareReport, SmallComparisonRuns) {
@@ -154,7 +216,7 @@ TEST(CompareReport, SmallComparisonRuns) {
   ASSERT_TRUE(comparison) << comparison.error().text;
   const auto ran = run_points(comparison->points, {.threads = 2});
   ASSERT_TRUE(ran) << ran.error().text;
-  const auto rows = compare_rows(*comparison, ran->outcomes());
+  const auto rows = compare_rows(*comparison, *ran);
   ASSERT_EQ(rows.size(), 10U);
   for (const CompareRow& row : rows) {
     EXPECT_GT(*row.iteration_ms, *row.least_comm_ms) << name_of(row.backend);
@@ -194,7 +256,7 @@ TEST(CompareReport, AddsUpTotalsOfSeveralAggregators) {
       }
     }
   }
-  const auto rows = compare_rows(*comparison, outcomes);
+  const auto rows = compare_rows(*comparison, *ran);
   const Json json = Json::parse(compare_json(*comparison, rows));
   EXPECT_GT(instructions, 0);
   EXPECT_NEAR(json[0]["memory_mb"].get<double>(), memory_mb, 1e-9 * memory_mb);
@@ -222,7 +284,7 @@ TEST(CompareReport, ShowsMachineResourcesBesideTheTime) {
   ASSERT_TRUE(comparison) << comparison.error().text;
   const auto ran = run_points(comparison->points, {.threads = 2});
   ASSERT_TRUE(ran) << ran.error().text;
-  const auto rows = compare_rows(*comparison, ran->outcomes());
+  const auto rows = compare_rows(*comparison, *ran);
   const Json json = Json::parse(compare_json(*comparison, rows));
   const auto has = [&json](size_t row, const char* key) { return json[row][key].is_number(); };
   for (const char* key : {"slots", "memory_mb", "stages", "stateful_alus", "sram_blocks",

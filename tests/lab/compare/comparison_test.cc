@@ -61,6 +61,35 @@ TEST(Comparison, LossEnablesRepairAndSettingsOverrideDefaults) {
   EXPECT_EQ(comparison->cells[0].scenario.train, 8U);
 }
 
+TEST(Comparison, RefusesValuesThatStandTwice) {
+  CompareLists lists = default_compare_lists();
+  const auto refusal = [&lists](const char* name, const char* text) {
+    const auto set = set_compare_list(lists, name, text, "--" + std::string(name));
+    return set ? std::string("accepted") : set.error().text;
+  };
+  EXPECT_EQ(refusal("backends", "ideal,ring,ideal"),
+            "--backends: backends=ideal stands twice; allowed: each value once");
+  EXPECT_EQ(refusal("loss", "0.1,0.10"),
+            "--loss: loss=0.10 stands twice; allowed: each value once");
+  EXPECT_EQ(refusal("workers", "2,4"), "accepted");
+}
+
+TEST(Comparison, SeedsRepeatWhatChanceDecides) {
+  CompareLists lists = two_by_two();
+  lists.workers = {4};
+  const auto comparison = make_comparison(lists, {}, 3);
+  ASSERT_TRUE(comparison) << comparison.error().text;
+  // Both back ends once without stragglers, and three times with them.
+  ASSERT_EQ(comparison->points.size(), 8U);
+  EXPECT_EQ(comparison->cells[3].point, 5U);
+  EXPECT_EQ(comparison->cells[3].seeds, 3U);
+  EXPECT_EQ(comparison->points[7].scenario.seed, 3U);
+  Scenario scenario;
+  EXPECT_FALSE(involves_chance(scenario));
+  scenario.fabric.faults.jitter = microseconds(1);
+  EXPECT_TRUE(involves_chance(scenario));
+}
+
 TEST(Comparison, FirstBackEndIsTheBaselineUnlessNamed) {
   CompareLists lists = two_by_two();
   lists.baseline.reset();

@@ -113,6 +113,35 @@ TEST(Figure, ExplainsRowsMoreThanATenthFromThePaper) {
   EXPECT_EQ(explained({}, 2.19), "");
   EXPECT_EQ(explained({}, 2.21), "why");
   EXPECT_EQ(explained(kQuick, 1.0), "");
+  // The cause was measured with the figure's own settings.
+  EXPECT_EQ(explained({.iterations = 3}, 1.0), "");
+  EXPECT_EQ(explained({.settings = settings_of("workers", "4")}, 1.0), "");
+}
+
+// Each would make rows that are not what they say: --set gradients=64 made a row of 1024 gradients
+// six times as fast, and --set seed=5 a standard error of 0.
+TEST(Figure, RefusesSettingsOfWhatItVaries) {
+  const auto refusal = [](const Figure& figure, const char* key, const char* value) {
+    const auto good = check_settings(figure, {.quick = true, .settings = settings_of(key, value)});
+    return good ? std::string("accepted") : good.error().text;
+  };
+  EXPECT_EQ(refusal(trio_15(), "gradients", "64"),
+            "--set: gradients is not allowed, because trio-15 varies it (1024, 128, 256, 512, 64); "
+            "allowed: keys that it does not vary");
+  EXPECT_THAT(refusal(trio_14(), "mitigation.timeout_ms", "5"), HasSubstr("trio-14 varies it"));
+  EXPECT_THAT(refusal(trio_13(), "straggler.probability", "0.1"), HasSubstr("varies it (0, 0.16)"));
+  EXPECT_THAT(refusal(trio_13(), "mitigation.catch_up", "skip"), HasSubstr("(compute, skip)"));
+  EXPECT_EQ(
+      refusal(trio_13(), "seed", "5"),
+      "--set: seed is not allowed, because every repetition has its own; allowed: --seed, that "
+      "of the first");
+  EXPECT_THAT(refusal(trio_15(), "capture", "worker-0.0>switch.0=w.pcap"),
+              HasSubstr("capture is not allowed in a figure"));
+  EXPECT_EQ(refusal(trio_13(), "train", "32"), "accepted");
+  EXPECT_EQ(refusal(trio_13(), "mitigation.timeout_ms", "1"), "accepted");
+  // Points without stragglers have no pattern, and a probability of 0.
+  EXPECT_EQ(refusal(trio_13(), "straggler.pattern", "slow-worker-each"), "accepted");
+  EXPECT_THAT(refusal(asynchronous(), "straggler.pattern", "pause"), HasSubstr("fail-slow"));
 }
 
 TEST(Trio13, SpeedUpIsTheMeanOverSeeds) {
@@ -146,8 +175,11 @@ TEST(Trio13, SpeedUpIsTheMeanOverSeeds) {
   EXPECT_DOUBLE_EQ(compute.sample->low, 1.2);
   EXPECT_DOUBLE_EQ(compute.sample->high, 2);
   EXPECT_DOUBLE_EQ(compute.shares->degraded, 0.4);
-  EXPECT_EQ(compute.explained, "");  // The values that it would name are those of a full run.
-  EXPECT_EQ(figure.plots.size(), 3);
+  EXPECT_EQ(compute.explained, "");   // The values that it would name are those of a full run.
+  ASSERT_EQ(figure.plots.size(), 6);  // Times, then the shares of the same network.
+  ASSERT_EQ(figure.plots.back().series.size(), 1);
+  EXPECT_EQ(figure.plots.back().series[0].name, "trio-ml compute: degraded");
+  EXPECT_DOUBLE_EQ(figure.plots.back().series[0].points.at(1).y, 40);
 }
 
 TEST(Trio13Settings, FixedSleeperIsOneWorker) {

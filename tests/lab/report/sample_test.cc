@@ -29,6 +29,23 @@ TEST(Sample, OneValueHasNoDeviation) {
   EXPECT_EQ(sample.standard_error, 0);
 }
 
+TEST(Sample, EqualValuesHaveNoDeviation) {
+  // The sum of seven times 0.1 is not 0.7.
+  const Sample sample = sample_of(std::vector<double>(7, 0.1));
+  EXPECT_EQ(sample.mean, 0.1);
+  EXPECT_EQ(sample.deviation, 0);
+}
+
+TEST(Sample, RatiosPairRepetitions) {
+  // 1 / 2, 3 / 4; then 6 over each.
+  EXPECT_DOUBLE_EQ(sample_of_ratio(std::vector<double>{1, 3}, std::vector<double>{2, 4}).mean,
+                   0.625);
+  const Sample over_one = sample_of_ratio(std::vector<double>{6}, std::vector<double>{2, 3});
+  EXPECT_EQ(over_one.count, 2);
+  EXPECT_EQ(over_one.low, 2);
+  EXPECT_EQ(over_one.high, 3);
+}
+
 TEST(Sample, NoValueAndUnknownValuesAreNotANumber) {
   EXPECT_EQ(sample_of({}).count, 0);
   EXPECT_TRUE(std::isnan(sample_of({}).mean));

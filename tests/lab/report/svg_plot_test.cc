@@ -123,12 +123,15 @@ TEST(SvgPlot, LegendStandsBelowThePlot) {
   EXPECT_THAT(render_svg(plot), HasSubstr("<text x=\"112.0\" y=\"484.0\">xxx"));
 }
 
-TEST(SvgPlot, FewPointsHaveMarkersAndManyHaveNone) {
+TEST(SvgPlot, FewPointsHaveMarkersAndManyHaveSome) {
   LinePlot plot{.title = "t", .series = {{"trio-ml", {}}}};
   for (int i = 0; i < 24; i++) plot.series[0].points.push_back({1.0 * i, 1.0 * i});
   EXPECT_EQ(occurrences(render_svg(plot), "class=\"dot"), 24 + 1);  // And the legend's.
+  // Every second of 25, every tenth of 100, and the legend's.
   plot.series[0].points.push_back({24, 24});
-  EXPECT_EQ(occurrences(render_svg(plot), "class=\"dot"), 0);
+  EXPECT_EQ(occurrences(render_svg(plot), "class=\"dot"), 13 + 1);
+  for (int i = 25; i < 100; i++) plot.series[0].points.push_back({1.0 * i, 1.0 * i});
+  EXPECT_EQ(occurrences(render_svg(plot), "class=\"dot"), 10 + 1);
   plot.series[0].points.resize(2);
   plot.series[0].reference = true;
   EXPECT_EQ(occurrences(render_svg(plot), "class=\"dot"), 0);

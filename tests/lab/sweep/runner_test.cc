@@ -96,6 +96,53 @@ TEST(Runner, InterruptedSweepResumes) {
   EXPECT_EQ(text_of(*rest), text_of(*run_points(points, {.threads = 1})));
 }
 
+// A directory that another version of the lab has filled must not give its results to this one.
+TEST(Runner, RunsPointsOfAnotherModelOnceMore) {
+  const testing::ScratchDirectory scratch;
+  std::atomic<uint32_t> runs = 0;
+  const auto points = counted_points(3, runs);
+  {
+    auto store = PointStore::open(scratch.path(), 0, "another model");
+    ASSERT_TRUE(store);
+    PointOutcome wrong;
+    wrong.result.events = 77;
+    ASSERT_TRUE(store->append(point_key(points[1]), points[1].label, wrong));
+    ASSERT_TRUE(store->append_failure(point_key(points[2]), points[2].label, "an old bug"));
+  }
+  const RunnerOptions options{.threads = 1, .directory = scratch.path()};
+  const auto outcome = run_points(points, options);
+  ASSERT_TRUE(outcome);
+  EXPECT_EQ(runs, 3);
+  EXPECT_EQ(outcome->outdated, 2);
+  EXPECT_EQ(outcome->points[1]->result.events, 1U);
+  EXPECT_EQ(run_points(points, options)->outdated, 0);
+  EXPECT_EQ(runs, 3);
+}
+
+TEST(Runner, StoppedRunKeepsItsPointsWithoutADirectory) {
+  const testing::ScratchDirectory scratch;
+  std::atomic<uint32_t> runs = 0;
+  std::atomic<bool> stop = false;
+  const auto points = counted_points(10, runs);
+  const std::string kept = scratch.path() / "kept";
+  RunnerOptions options{.threads = 1, .directory_if_stopped = kept, .stop = &stop};
+  EXPECT_EQ(run_points(points, options)->kept_in, "");  // It was not stopped.
+  EXPECT_FALSE(std::filesystem::exists(kept));
+  for (uint64_t most = 4; most <= 5; most++) {
+    options.on_progress = [&stop, most](uint64_t done, uint64_t) { stop = done == most; };
+    stop = false;
+    EXPECT_EQ(run_points(points, options)->kept_in, kept);
+  }
+  runs = 0;
+  const auto rest = run_points(points, {.threads = 1, .directory = kept});
+  EXPECT_EQ(runs, 5);
+  EXPECT_TRUE(rest->complete());
+
+  options.directory_if_stopped = scratch.file("file", "x") + "/below";
+  stop = false;
+  EXPECT_EQ(run_points(points, options)->kept_in, "");
+}
+
 TEST(Runner, IgnoresATruncatedLine) {
   const testing::ScratchDirectory scratch;
   std::atomic<uint32_t> runs = 0;

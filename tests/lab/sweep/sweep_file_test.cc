@@ -75,6 +75,18 @@ TEST(SweepFile, RefusalsNamePlaceAndKey) {
       HasSubstr("--set: window=2 is swept in the file"));
 }
 
+// Each would count the runs of one point as seeds of another, or lose the seed of a row.
+TEST(SweepFile, RefusesSeedsAndValuesThatStandTwice) {
+  EXPECT_THAT(refusal("[sweep]\nseed = [1, 2, 3]\n"),
+              HasSubstr("w.toml:2: seed=1,2,3 cannot be swept; allowed: repeat = 3, for as many "
+                        "seeds of each point, from the key seed on"));
+  EXPECT_THAT(refusal("[sweep]\nmitigation.timeout_ms = [5, 10, 10.0]\nrepeat = 2\n"),
+              HasSubstr("w.toml:2: mitigation.timeout_ms=10 stands twice in the list; allowed: "
+                        "each value once; for more seeds of each point set repeat"));
+  EXPECT_THAT(refusal("[sweep]\nbackend = [\"ring\", \"ring\"]\n"),
+              HasSubstr("backend=ring stands twice"));
+}
+
 TEST(SweepFile, ImpossibleCombinationsAreKeptWithTheirReasons) {
   const auto sweep = sweep_of(
       "straggler.worker = 3\n[sweep]\nworkers = [2, 4, 3]\nwindow = [16, 32]\nrepeat = 2\n");

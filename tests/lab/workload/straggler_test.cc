@@ -2,6 +2,7 @@
 // Method: the properties of each pattern, counted over many draws.
 #include "lab/workload/straggler.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -241,6 +242,21 @@ TEST(StragglerPattern, TraceGivesItsDelaysBesideOthers) {
   ASSERT_FALSE(refused);
   EXPECT_NE(refused.error().text.find("t.csv:2: worker=3 is not allowed"), std::string::npos);
   EXPECT_EQ(refused.error().text.find("straggler.trace: "), 0U);
+}
+
+// Such a run would show recorded delays that cost nothing.
+TEST(StragglerPattern, RefusesATraceBeyondTheRun) {
+  const testing::ScratchDirectory scratch;
+  Scenario scenario;
+  scenario.straggler.pattern = Straggling::kTrace;
+  scenario.straggler.trace =
+      scratch.file("t.csv", "worker,iteration,point,delay_ms\n1,9,2,5\n0,7,0,5\n");
+  scenario.iterations = 7;
+  ASSERT_FALSE(check_trace(scenario));
+  EXPECT_THAT(check_trace(scenario).error().text,
+              ::testing::HasSubstr("the first row is of iteration 7, and iterations=7; allowed: "));
+  scenario.iterations = 8;
+  EXPECT_TRUE(check_trace(scenario));
 }
 
 TEST(StragglerPattern, CombinedPatternsDrawTheirOwnNumbers) {
