@@ -88,7 +88,7 @@ std::string url_of(const LaunchConfig& config, const Aggregators& aggregators, u
   return url;
 }
 
-/// What a Python interpreter runs. It does so through tributary.run, which registers the back end.
+/// The command of a Python interpreter. It runs through tributary.run, which registers the back end.
 struct PythonCommand {
   std::string interpreter;
   std::vector<std::string> flags;   ///< Of the interpreter.
