@@ -28,51 +28,6 @@ constexpr uint32_t kListsMax = 16;
 /// Time after which the directory is asked again. Assumed; short beside a join.
 constexpr std::chrono::milliseconds kListRetryAfter{50};
 
-Result<void> check(const CommunicatorConfig& config) {
-  if (!config.server.is_set() && config.aggregators.empty()) {
-    return failure("server: no address given; allowed is HOST:PORT");
-  }
-  if (const auto distinct = check_addresses(config.aggregators); !distinct) return distinct;
-  if (config.world < 1 || config.world > wire::kSourcesMax) {
-    return failure(fmt::format("world={} is not allowed; allowed is 1 to 256", config.world));
-  }
-  if (config.rank >= config.world) {
-    return failure(
-        fmt::format("rank={} is not allowed; allowed is 0 to {}", config.rank, config.world - 1));
-  }
-  if (config.gradients > 4095) {
-    return failure(fmt::format("gradients={} is not allowed; allowed is 1 to 4095, or 0 for auto",
-                               config.gradients));
-  }
-  if (config.window > 65536) {
-    return failure(fmt::format("window={} is not allowed; allowed is 1 to 65536, or 0 for auto",
-                               config.window));
-  }
-  if (config.threads < 1 || config.threads > wire::kChannelsMax) {
-    return failure(fmt::format("threads={} is not allowed; allowed is 1 to {}", config.threads,
-                               wire::kChannelsMax));
-  }
-  if (config.asynchronous && config.threads * config.priorities > 1) {
-    return failure(
-        fmt::format("threads={} and priorities={} are not allowed; allowed is 1 with "
-                    "asynchronous=on",
-                    config.threads, config.priorities));
-  }
-  if (config.asynchronous && config.aggregators.size() > 1) {
-    return failure(fmt::format("{} aggregators are not allowed; allowed is 1 with asynchronous=on",
-                               config.aggregators.size()));
-  }
-  if (config.priorities < 1 || config.priorities > kPrioritiesMax ||
-      config.priorities * config.threads > wire::kChannelsMax) {
-    return failure(
-        fmt::format("priorities={} with threads={} is not allowed; allowed is 1 to {}, and a "
-                    "product of at most {}",
-                    config.priorities, config.threads, kPrioritiesMax, wire::kChannelsMax));
-  }
-  if (config.deadline <= Duration()) return failure("deadline must be longer than 0");
-  return {};
-}
-
 /// Limits the window to the results that the port can buffer while this process has no core.
 CommunicatorConfig fitting(CommunicatorConfig config, const engine::Port& port) {
   const uint32_t room =
@@ -108,7 +63,10 @@ class Joining {
       }
     }
     if (const auto joined = group_.wait_for_joins(status); !joined) return joined;
-    if (const auto agreed = agree(); !agreed) return agreed;
+    if (const auto agreed = agree(); !agreed) {
+      if (status != nullptr) *status = Status::kRefused;  // By this rank: their jobs do not fit.
+      return agreed;
+    }
     for (uint32_t channel = 1; channel < plan_.channels(); channel++) {
       for (size_t i = 0; i < aggregators().size(); i++) {
         auto port = open_port_(next_port_++, aggregators()[i].address);
@@ -213,6 +171,51 @@ CommunicatorConfig with_list(CommunicatorConfig config, const std::vector<Aggreg
 
 }  // namespace
 
+Result<void> check_config(const CommunicatorConfig& config) {
+  if (!config.server.is_set() && config.aggregators.empty()) {
+    return failure("server: no address given; allowed is HOST:PORT");
+  }
+  if (const auto distinct = check_addresses(config.aggregators); !distinct) return distinct;
+  if (config.world < 1 || config.world > wire::kSourcesMax) {
+    return failure(fmt::format("world={} is not allowed; allowed is 1 to 256", config.world));
+  }
+  if (config.rank >= config.world) {
+    return failure(
+        fmt::format("rank={} is not allowed; allowed is 0 to {}", config.rank, config.world - 1));
+  }
+  if (config.gradients > 4095) {
+    return failure(fmt::format("gradients={} is not allowed; allowed is 1 to 4095, or 0 for auto",
+                               config.gradients));
+  }
+  if (config.window > 65536) {
+    return failure(fmt::format("window={} is not allowed; allowed is 1 to 65536, or 0 for auto",
+                               config.window));
+  }
+  if (config.threads < 1 || config.threads > wire::kChannelsMax) {
+    return failure(fmt::format("threads={} is not allowed; allowed is 1 to {}", config.threads,
+                               wire::kChannelsMax));
+  }
+  if (config.asynchronous && config.threads * config.priorities > 1) {
+    return failure(
+        fmt::format("threads={} and priorities={} are not allowed; allowed is 1 with "
+                    "asynchronous=on",
+                    config.threads, config.priorities));
+  }
+  if (config.asynchronous && config.aggregators.size() > 1) {
+    return failure(fmt::format("{} aggregators are not allowed; allowed is 1 with asynchronous=on",
+                               config.aggregators.size()));
+  }
+  if (config.priorities < 1 || config.priorities > kPrioritiesMax ||
+      config.priorities * config.threads > wire::kChannelsMax) {
+    return failure(
+        fmt::format("priorities={} with threads={} is not allowed; allowed is 1 to {}, and a "
+                    "product of at most {}",
+                    config.priorities, config.threads, kPrioritiesMax, wire::kChannelsMax));
+  }
+  if (config.deadline <= Duration()) return failure("deadline must be longer than 0");
+  return {};
+}
+
 Result<std::unique_ptr<ChannelGroup>> join_channels(const CommunicatorConfig& config,
                                                     const Communicator::PortOpener& open_port,
                                                     Status* status) {
@@ -226,7 +229,7 @@ Result<std::unique_ptr<ChannelGroup>> join_channels(const CommunicatorConfig& co
   CommunicatorConfig wanted = given;
   bool has_directory = false;
   for (uint32_t lists = 0;; lists++) {
-    if (const auto checked = check(wanted); !checked) return tl::unexpected(checked.error());
+    if (const auto checked = check_config(wanted); !checked) return tl::unexpected(checked.error());
     auto group = std::make_unique<ChannelGroup>();
     const std::stop_callback stop(config.join_stop, [owner = group.get()] { owner->leave_all(); });
     const auto joined = Joining(*group, wanted, open_port, began_at).run(status);

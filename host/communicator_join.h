@@ -16,7 +16,11 @@
 
 namespace tributary::host {
 
-/// @param status Receives the protocol's status if the protocol failed; may be null.
+/// Checks what a join needs apart from the network. Returns the key, its value and those allowed.
+[[nodiscard]] Result<void> check_config(const CommunicatorConfig& config);
+
+/// @param status Receives the protocol's status if the protocol failed, or kRefused if the
+///               aggregators' jobs do not fit each other; may be null.
 [[nodiscard]] Result<std::unique_ptr<ChannelGroup>> join_channels(
     const CommunicatorConfig& config, const Communicator::PortOpener& open_port, Status* status);
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "host/c_api/fault.h"
+#include "host/communicator_join.h"
 #include "host/worker_port.h"
 #include "io/faults/impaired_port.h"
 #include "io/udp/resolve.h"
@@ -87,6 +88,9 @@ std::shared_ptr<Membership> Membership::join(const char* url, tributary_on_event
     throw Fault{TRIBUTARY_INVALID, found.error().text};
   }
   parsed->config.server = parsed->config.aggregators.front().address;
+  if (const auto checked = check_config(parsed->config); !checked) {
+    throw Fault{TRIBUTARY_INVALID, checked.error().text};
+  }
   if (on_event != nullptr) {
     parsed->config.on_event = [on_event, context](const WorkerEvent& event) {
       announce(event, on_event, context);

@@ -177,6 +177,18 @@ class Refusals(Pair):
         support.each(2, lambda rank: self.assertEqual(
             pair[rank].all_reduce(numpy.ones(4, numpy.float32)).blocks, 1))
 
+    def test_aggregators_whose_jobs_differ_are_refused(self):
+        plain, mitigating = self.serve("id=1,sources=1"), self.serve("id=1,sources=1,mitigation=on")
+        with self.assertRaisesRegex(tributary.Refused, "straggler mitigation at aggregator"):
+            tributary.Communicator(
+                f"tributary://{plain.address()},{mitigating.address()}/job/1", rank=0, world=1
+            )
+
+    def test_an_aggregator_under_two_names_is_a_wrong_argument(self):
+        port = self.serve("id=1,sources=1").port
+        with self.assertRaisesRegex(tributary.InvalidArgument, "have the same address"):
+            tributary.Communicator(f"tributary://127.0.0.1:{port},localhost:{port}/job/1", rank=0, world=1)
+
     def test_overlapping_arrays_on_their_way(self):
         pair = self.join()
         array = numpy.zeros(100, numpy.float32)

@@ -135,6 +135,11 @@ TEST(CApiFailures, FailedJoinStatesTheReason) {
   EXPECT_EQ(failed_join("tributary://127.0.0.1:1?rank=0&world=1&colour=red").status,
             TRIBUTARY_INVALID);
   EXPECT_THAT(failed_join("tributary://[::g]:1?rank=0&world=1").text, HasSubstr("::g"));
+  for (const char* list : {"127.0.0.1:1,localhost:1/job/1?rank=0&world=1",
+                           "127.0.0.1:1,127.0.0.1:2/job/1?rank=0&world=1&asynchronous=on"}) {
+    const JoinFailure refused = failed_join(std::string("tributary://") + list);
+    EXPECT_EQ(refused.status, TRIBUTARY_INVALID) << refused.text;
+  }
   const JoinFailure nobody = failed_join(url_of(Endpoint::ipv4(0x7f000001, 1), 0, 1, "", kShortMs));
   EXPECT_EQ(nobody.status, TRIBUTARY_AGGREGATOR_GONE);
   EXPECT_THAT(nobody.text, HasSubstr("aggregator 127.0.0.1:1 does not answer"));
