@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "cli/console.h"
+#include "cli/serve_hang_up.h"
 #include "cli/serve_log.h"
 #include "cli/serve_service.h"
 #include "cli/settings.h"
@@ -56,7 +57,9 @@ int run(const ServeFlags& flags) {
   if (!started) return refuse(flags.title, started.error());
   LiveProgram& live = **started;
   server::Log log(flags.live.log);
-  return live.serve(live.service(flags.title, flags.live, log));
+  Service service = live.service(flags.title, flags.live, log);
+  service.reload = on_hang_up(flags.settings, log);
+  return live.serve(service);
 }
 
 }  // namespace

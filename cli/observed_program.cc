@@ -10,7 +10,7 @@ server::Snapshot ObservedProgram::snapshot() {
   snapshot.service = name_;
   snapshot.listen = place_;
   engine::MachineCounters total;
-  for (const programs::LiveCoreState& core : running_.core_states()) {
+  for (const programs::LiveCoreState& core : running_.core_states(snapshot.at)) {
     snapshot.cores.push_back({core.counters, core.cpu});
     snapshot.ports.push_back(core.port);
     snapshot.rx_dropped.push_back(core.rx_dropped);
@@ -19,6 +19,8 @@ server::Snapshot ObservedProgram::snapshot() {
     for (const programs::OutcomeCount& outcome : core.outcomes) {
       snapshot.add(outcome.name, /*refused=*/false, outcome.counter);
     }
+    for (const programs::Gauge& gauge : core.gauges) snapshot.records[gauge.name] += gauge.value;
+    snapshot.notices.insert(snapshot.notices.end(), core.notices.begin(), core.notices.end());
   }
   snapshot.add("packets_forwarded", /*refused=*/false, {total.forwarded, 0});
   snapshot.add("packets_dropped", /*refused=*/false, {total.dropped, 0});

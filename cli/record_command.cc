@@ -87,10 +87,16 @@ int run_show(const RecordFlags& flags) {
   }
   const auto events = recorder::merge(recordings, flags.filter);
   if (!flags.perfetto.empty()) {
-    const auto written =
-        write_result_file(flags.perfetto, recorder::as_perfetto(recordings, events));
+    const recorder::PerfettoTrace trace = recorder::as_perfetto(recordings, events);
+    const auto written = write_result_file(flags.perfetto, trace.json);
     if (!written) return fail(kCommand, {"--perfetto " + written.error().text});
     print("{}: {} events; open it with https://ui.perfetto.dev\n", flags.perfetto, events.size());
+    if (trace.spans_left_out > 0) {
+      print(
+          "{} earlier blocks have no span; to show them, limit the events with --job, --block or "
+          "--rank\n",
+          trace.spans_left_out);
+    }
     return 0;
   }
   if (flags.server.as_json) {

@@ -15,6 +15,7 @@
 #include "cli/plan_command.h"
 #include "cli/plan_machines.h"
 #include "cli/serve_control.h"
+#include "cli/serve_hang_up.h"
 #include "cli/serve_log.h"
 #include "cli/serve_loop.h"
 #include "cli/serve_program.h"
@@ -207,7 +208,8 @@ int run_trio_ml(const ServeFlags& flags) {
   std::function<void()> record;
   if (recorder != nullptr) record = [&recorder] { recorder->store(recorder::Cause::kSignal); };
   Service service{.title = kTitle,
-                  .what = fmt::format("{} jobs at {}", config->jobs.size(), listen),
+                  .what = fmt::format("{} {} at {}", config->jobs.size(),
+                                      config->jobs.size() == 1 ? "job" : "jobs", listen),
                   .cores = config->cores,
                   .log_level = flags.log.level,
                   .json_path = flags.json_path,
@@ -285,15 +287,17 @@ int run_switchml(const ServeFlags& flags) {
   std::string what =
       fmt::format("SwitchML at {}, {} sessions configured", listen, config->sessions.size());
   for (const Endpoint& at : appliance.control_points()) what += ", control " + at.to_string();
-  Service service{.title = kTitle,
-                  .what = what,
-                  .cores = config->cores,
-                  .log_level = flags.log.level,
-                  .json_path = flags.json_path,
-                  .warnings = appliance.warnings(),
-                  .stats = [&appliance] { return appliance.stats(); },
-                  .status = [&appliance] { return status_line(appliance.stats()); },
-                  .stop = [&appliance] { appliance.stop(); }};
+  Service service{
+      .title = kTitle,
+      .what = what,
+      .cores = config->cores,
+      .log_level = flags.log.level,
+      .json_path = flags.json_path,
+      .warnings = appliance.warnings(),
+      .stats = [&appliance] { return appliance.stats(); },
+      .status = [&appliance] { return status_line(appliance.stats()); },
+      .stop = [&appliance] { appliance.stop(); },
+      .reload = on_hang_up(flags.settings, log.log(), [&control] { (*control)->reload_tokens(); })};
   add_control(service, **control, log, {{"listen", listen}, {"sessions", config->sessions.size()}});
   return serve(service);
 }
@@ -342,6 +346,8 @@ int run_program(const ServeFlags& flags) {
                                                       .settings = settings,
                                                       .program = service.stats});
   if (!control) return refuse(control.error());
+  service.reload =
+      on_hang_up(flags.settings, log.log(), [&control] { (*control)->reload_tokens(); });
   add_control(service, **control, log, {{"program", live.name()}, {"ports", live.place()}});
   return live.serve(service);
 }

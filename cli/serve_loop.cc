@@ -93,7 +93,8 @@ int serve(const Service& service) {
     print_error("{}: warning: {}\n", service.title, warning);
   }
   if (service.log_level >= server::LogLevel::kInfo) {
-    print_error("{}: {}, {} cores\n", service.title, service.what, service.cores);
+    print_error("{}: {}, {} {}\n", service.title, service.what, service.cores,
+                service.cores == 1 ? "core" : "cores");
   }
   service.on_ready();
   // Programs wait for this line, so do not serve without it.

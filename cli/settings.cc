@@ -90,6 +90,13 @@ toml::table parsed_file(const std::string& path) {
   return std::move(*file);
 }
 
+/// Returns the keys and values of a file, sorted by key.
+std::string contents_of(const toml::table& file) {
+  std::ostringstream text;
+  text << file;
+  return text.str();
+}
+
 /// Returns the long flags of a command, or the keys of its file: the same names without dashes.
 std::vector<std::string> names_of(const CLI::App& command, bool as_keys) {
   std::vector<std::string> names;
@@ -251,9 +258,18 @@ Settings::Table* Settings::find_table(const std::string& name) {
   return nullptr;
 }
 
+Result<bool> Settings::is_file_changed() const {
+  try {
+    return contents_of(parsed_file(path_)) != loaded_;
+  } catch (const Refused& refused) {
+    return failure(refused.what());
+  }
+}
+
 void Settings::load(const std::string& path) {
   path_ = path;
   const toml::table file = parsed_file(path);
+  loaded_ = contents_of(file);
   for (const auto& [key, node] : file) {
     const std::string name(key.str());
     if (Table* table = find_table(name)) {

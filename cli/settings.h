@@ -54,6 +54,11 @@ class Settings {
   /// the table or with unknown keys, and ignores the values of other keys. @pre is_from_file()
   [[nodiscard]] Result<std::vector<KeyValues>> read_again(const KeyTable& table) const;
 
+  [[nodiscard]] bool has_file() const { return !path_.empty(); }
+  /// Tells whether the file has other keys or values than at the start. Refuses a file that is no TOML.
+  /// @pre has_file()
+  [[nodiscard]] Result<bool> is_file_changed() const;
+
  private:
   struct Table {
     const KeyTable* keys;
@@ -64,7 +69,8 @@ class Settings {
   void load(const std::string& path);
   Table* find_table(const std::string& name);
 
-  std::string path_;  ///< Of the file; empty: none.
+  std::string path_;    ///< Of the file; empty: none.
+  std::string loaded_;  ///< Its keys and values, without comments.
 
   CLI::App& command_;
   std::deque<Table> tables_;  ///< A deque, because callbacks hold addresses of its elements.

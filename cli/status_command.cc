@@ -122,6 +122,18 @@ std::string count_list(const json& counts) {
   return counts.empty() ? " none" : text;
 }
 
+/// Returns the events, records and notices of a server that is no aggregator.
+std::string program_lines(const json& status) {
+  std::string text = "\nevents:" + count_list(status.at("events")) + "\n";
+  // A server of an earlier release has neither records nor notices.
+  const json records = status.value("records", json::object());
+  if (!records.empty()) text += "records:" + count_list(records) + "\n";
+  for (const json& notice : status.value("notices", json::array())) {
+    text += "  " + notice.get<std::string>() + "\n";
+  }
+  return text;
+}
+
 /// Tells whether both are of one run of the server.
 bool is_same_run(const json& status, const json& earlier) {
   return status.at("uptime_s").get<double>() >= earlier.at("uptime_s").get<double>() &&
@@ -231,7 +243,7 @@ std::string status_text(const json& status) {
         fmt::format(" {}: {:.0f} % CPU", i, status["cores"][i].at("cpu_share").get<double>() * 100);
   }
   text += "\ndrops:" + count_list(status.at("drops"));
-  if (service != kTrioMl) return text + "\nevents:" + count_list(status.at("events")) + "\n";
+  if (service != kTrioMl) return text + program_lines(status);
   // A server of an earlier release tells nothing of a directory.
   text += directory_lines(status.value("directory", json::array()));
   const auto waits = status.at("waits").get<uint64_t>();

@@ -50,7 +50,7 @@ class FilterInstance {
 
 const Program kFilterProgram{
     {{.name = "filter",
-      .summary = "Forwards IP packets without options and drops all others (Trio paper §3.2)",
+      .summary = "Forwards IPv4 packets without options and drops all others (Trio paper §3.2)",
       .has_flow_records = false,
       .settings = FilterInstance::settings,
       .run = run_program<FilterInstance>},

@@ -136,9 +136,24 @@ class GuardInstance {
   memory::SharedMemory& memory() { return memory_; }
   FloodScore& score() { return score_; }
   [[nodiscard]] std::vector<OutcomeCount> outcomes() const {
-    return outcome_counts(state_->counters(), [](uint32_t i) {
+    const auto name_of = [](uint32_t i) {
       return guard::to_string(static_cast<guard::Outcome>(i));
-    });
+    };
+    constexpr auto kFirstEvent = static_cast<uint32_t>(guard::Outcome::kViolation);
+    return outcome_counts(state_->counters(), name_of, kFirstEvent);
+  }
+  [[nodiscard]] std::vector<Gauge> gauges() const {
+    return {{"destinations", state_->destination_count()},
+            {"suspects", state_->suspect_count()},
+            {"culprits", open_culprits().size()}};
+  }
+  /// Returns a line for each culprit that has not ended, the latest first.
+  [[nodiscard]] std::vector<std::string> notices(Instant now) const {
+    std::vector<std::string> lines;
+    for (const guard::Culprit& culprit : open_culprits()) {
+      lines.push_back(notice_of(culprit, now));
+    }
+    return lines;
   }
   [[nodiscard]] nlohmann::ordered_json details() const {
     nlohmann::ordered_json json;
@@ -199,6 +214,22 @@ class GuardInstance {
     put("detect_ms", detect_ms);
   }
 
+  /// Returns the culprits that have not ended, the latest first.
+  [[nodiscard]] std::vector<guard::Culprit> open_culprits() const {
+    std::vector<guard::Culprit> open = state_->report().culprits();
+    std::erase_if(open, [](const auto& each) { return each.end != guard::Change::kNone; });
+    std::ranges::reverse(open);
+    return open;
+  }
+  [[nodiscard]] static std::string notice_of(const guard::Culprit& culprit, Instant now) {
+    return fmt::format(
+        "{} from {} to {}: {} packets/s, allowed {}; detected {:.0f} s ago, last above {:.0f} s "
+        "ago; action {}, {} packets dropped",
+        to_string(culprit.kind), guard::source_text(culprit), guard::destination_text(culprit),
+        culprit.pps_max, culprit.pps_allowed, in_seconds(now - culprit.detected_at),
+        in_seconds(now - culprit.above_last), to_string(culprit.action), culprit.dropped);
+  }
+
   [[nodiscard]] static ProgramEvent beginning_of(const guard::Culprit& culprit) {
     return {.at = culprit.detected_at,
             .is_warning = true,
@@ -231,6 +262,8 @@ class GuardInstance {
     json["text"] = guard::to_text(culprit, start_);
     json["level"] = to_string(culprit.level);
     json["kind"] = to_string(culprit.kind);
+    json["source"] = guard::source_text(culprit);
+    json["destination"] = guard::destination_text(culprit);
     json["action"] = to_string(culprit.action);
     json["pps_allowed"] = culprit.pps_allowed;
     json["pps_max"] = culprit.pps_max;

@@ -44,6 +44,8 @@ struct LiveCoreState {
   std::optional<uint64_t> rx_dropped;  ///< See engine::PortQueue::rx_dropped().
   engine::MachineCounters machine;
   std::vector<OutcomeCount> outcomes;  ///< Of the program.
+  std::vector<Gauge> gauges;           ///< Likewise; empty if it has none.
+  std::vector<std::string> notices;    ///< Likewise.
 };
 
 /// A program that runs. Ends with stop() or the destructor.
@@ -54,8 +56,8 @@ class LiveService {
   virtual void stop() = 0;
   /// Returns the counters of the cores, their ports and the program.
   [[nodiscard]] virtual nlohmann::json stats() = 0;
-  /// Returns the state of each core.
-  [[nodiscard]] virtual std::vector<LiveCoreState> core_states() = 0;
+  /// Returns the state of each core. @param now The present time; the notices count from it.
+  [[nodiscard]] virtual std::vector<LiveCoreState> core_states(Instant now) = 0;
   /// Returns the events since the previous call, oldest first for each core.
   [[nodiscard]] virtual std::vector<ProgramEvent> take_events() = 0;
   /// Returns why the files of records are not complete.
@@ -125,6 +127,7 @@ class LiveServiceOf final : public LiveService {
     json["cores"] = nlohmann::json::array();
     json["ports"] = nlohmann::json::array();
     json["outcomes"] = nlohmann::json::object();
+    json["events"] = nlohmann::json::object();
     json["details"] = nlohmann::json::array();
     uint64_t forwarded = 0, dropped = 0;
     for (auto& core : cores_) {
@@ -133,7 +136,7 @@ class LiveServiceOf final : public LiveService {
         json["ports"].push_back(server::port_stats(running.queue()));
         forwarded += running.machine_counters().forwarded;
         dropped += running.machine_counters().dropped;
-        add_outcomes(json["outcomes"], outcomes_of(*core->instance, core->port->forwarded()));
+        add_outcomes(json, outcomes_of(*core->instance, core->port->forwarded()));
         json["details"].push_back(nlohmann::json(core->instance->details()));
       });
     }
@@ -143,17 +146,24 @@ class LiveServiceOf final : public LiveService {
     return json;
   }
 
-  [[nodiscard]] std::vector<LiveCoreState> core_states() override {
+  [[nodiscard]] std::vector<LiveCoreState> core_states(Instant now) override {
     const std::lock_guard lock(mutex_);
     std::vector<LiveCoreState> states;
     for (auto& core : cores_) {
       core->engine->inspect([&](auto& running) {
-        states.push_back({.counters = running.counters(),
-                          .cpu = thread_cpu_time(),
-                          .port = running.queue().counters(),
-                          .rx_dropped = running.queue().rx_dropped(),
-                          .machine = running.machine_counters(),
-                          .outcomes = outcomes_of(*core->instance, core->port->forwarded())});
+        LiveCoreState& state = states.emplace_back();
+        state.counters = running.counters();
+        state.cpu = thread_cpu_time();
+        state.port = running.queue().counters();
+        state.rx_dropped = running.queue().rx_dropped();
+        state.machine = running.machine_counters();
+        state.outcomes = outcomes_of(*core->instance, core->port->forwarded());
+        if constexpr (requires(Instance & instance) { instance.gauges(); }) {
+          state.gauges = core->instance->gauges();
+        }
+        if constexpr (requires(Instance & instance) { instance.notices(now); }) {
+          state.notices = core->instance->notices(now);
+        }
       });
     }
     return states;
@@ -200,9 +210,14 @@ class LiveServiceOf final : public LiveService {
     return {};
   }
 
-  static void add_outcomes(nlohmann::json& sums, const std::vector<OutcomeCount>& counts) {
+  static void add_outcomes(nlohmann::json& json, const std::vector<OutcomeCount>& counts) {
     for (const OutcomeCount& count : counts) {
-      nlohmann::json& sum = sums[count.name];
+      if (count.is_event) {
+        nlohmann::json& events = json["events"];
+        events[count.name] = events.value(count.name, uint64_t{0}) + count.counter.packets;
+        continue;
+      }
+      nlohmann::json& sum = json["outcomes"][count.name];
       if (sum.is_null()) sum = nlohmann::json::object();
       sum["packets"] = sum.value("packets", uint64_t{0}) + count.counter.packets;
       sum["bytes"] = sum.value("bytes", uint64_t{0}) + count.counter.bytes;

@@ -30,6 +30,12 @@ struct InstanceTerms {
   uint32_t core = 0;            ///< Index of its core.
 };
 
+/// An amount of state that a program holds at a moment, such as flows.
+struct Gauge {
+  std::string name;
+  uint64_t value = 0;
+};
+
 /// An event of a program on live traffic that an operator wants to read about, for the log.
 struct ProgramEvent {
   Instant at;
@@ -44,6 +50,8 @@ struct ProgramEvent {
 /// which gets the packets of a capture and those that the program forwards. A program that counts
 /// only the packets it drops has kPortsCountForwarded: see outcomes_of(). A program with events has
 /// take_events(), which returns those since the previous call; it too may be called between bursts.
+/// So may gauges() and notices(now), which a program may have: its state, and a line for each thing
+/// that an operator should know at the moment.
 template <class I>
 concept ProgramInstance = requires(I instance, const I& c, const KeyValues& settings,
                                    const InstanceTerms& terms) {
@@ -68,11 +76,16 @@ std::vector<OutcomeCount> outcomes_of(const I& instance, const memory::PacketByt
   return counts;
 }
 
-/// Returns a program's counters by name. @param name_of Returns the name of the counter at an index.
+/// Returns a program's counters by name.
+/// @param name_of     Returns the name of the counter at an index.
+/// @param first_event Index of the first counter of events; those before it count packets.
 template <class Counters, class Name>
-std::vector<OutcomeCount> outcome_counts(const Counters& counters, Name&& name_of) {
+std::vector<OutcomeCount> outcome_counts(const Counters& counters, Name&& name_of,
+                                         uint32_t first_event = UINT32_MAX) {
   std::vector<OutcomeCount> counts;
-  for (uint32_t i = 0; i < counters.size(); i++) counts.push_back({name_of(i), counters[i]});
+  for (uint32_t i = 0; i < counters.size(); i++) {
+    counts.push_back({name_of(i), counters[i], i >= first_event});
+  }
   return counts;
 }
 

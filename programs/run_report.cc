@@ -60,6 +60,11 @@ std::string outcome_line(std::string_view name, uint64_t packets, uint64_t bytes
   return fmt::format("  {:<24} {:>12} packets {:>16} bytes\n", name, packets, bytes);
 }
 
+/// Returns a line for events that have happened, and nothing for others.
+std::string event_line(std::string_view name, uint64_t count) {
+  return count == 0 ? "" : fmt::format("  {:<24} {:>12} times\n", name, count);
+}
+
 /// Culprits that a report shows; the JSON report has all of them.
 constexpr size_t kCulpritLinesMax = 20;
 
@@ -111,7 +116,12 @@ Json as_json(const RunReport& report) {
                    {"too_long", report.input.too_long},
                    {"out_of_order", report.input.out_of_order}};
   json["outcomes"] = Json::object();
+  json["events"] = Json::object();
   for (const OutcomeCount& outcome : report.outcomes) {
+    if (outcome.is_event) {
+      json["events"][outcome.name] = outcome.counter.packets;
+      continue;
+    }
     json["outcomes"][outcome.name] = {{"packets", outcome.counter.packets},
                                       {"bytes", outcome.counter.bytes}};
   }
@@ -129,7 +139,9 @@ std::string as_text(const RunReport& report) {
                   report.program, report.input.packets, report.input.bytes, report.output.forwarded,
                   report.dropped, report.output.messages);
   for (const OutcomeCount& outcome : report.outcomes) {
-    text += outcome_line(outcome.name, outcome.counter.packets, outcome.counter.bytes);
+    const uint64_t packets = outcome.counter.packets;
+    text += outcome.is_event ? event_line(outcome.name, packets)
+                             : outcome_line(outcome.name, packets, outcome.counter.bytes);
   }
   const CaptureFeed::Counts& input = report.input;
   if (input.too_long > 0) {
@@ -157,6 +169,7 @@ std::string live_text(std::string_view program, const nlohmann::json& stats) {
   for (const auto& [name, counter] : stats.at("outcomes").items()) {
     text += outcome_line(name, counter.at("packets"), counter.at("bytes"));
   }
+  for (const auto& [name, count] : stats.at("events").items()) text += event_line(name, count);
   for (const auto& details : stats.at("details")) text += culprit_lines(details);
   return text;
 }

@@ -27,6 +27,7 @@ namespace tributary::programs {
 struct OutcomeCount {
   std::string name;
   memory::PacketByteCounter counter;
+  bool is_event = false;  ///< Counts events beside the packets, such as records erased.
 };
 
 /// The results that only the modelled machine has.

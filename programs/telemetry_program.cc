@@ -113,6 +113,7 @@ class TelemetryInstance {
       return telemetry::to_string(static_cast<telemetry::Outcome>(i));
     });
   }
+  [[nodiscard]] std::vector<Gauge> gauges() const { return {{"flows", state_->flow_count()}}; }
   [[nodiscard]] nlohmann::ordered_json details() const {
     const telemetry::ExportCounters& exports = state_->exports();
     nlohmann::ordered_json json;

@@ -3,8 +3,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <map>
 #include <set>
 #include <tuple>
+#include <utility>
 
 namespace tributary::recorder {
 namespace {
@@ -20,8 +23,11 @@ std::string quoted(const std::string& text) { return nlohmann::json(text).dump()
 
 class Trace {
  public:
-  explicit Trace(std::span<const TimedEvent> events)
-      : begin_ns_(events.empty() ? 0 : events.front().at_ns) {}
+  Trace(std::span<const TimedEvent> events, uint64_t spans_max)
+      : begin_ns_(events.empty() ? 0 : events.front().at_ns) {
+    const uint64_t spans = span_count(events);
+    spans_left_out_ = spans - std::min(spans, spans_max);
+  }
 
   void add_names(std::span<const Recording> recordings) {
     for (uint32_t i = 0; i < recordings.size(); i++) {
@@ -40,18 +46,38 @@ class Trace {
     for (uint32_t i = 0; i < event.count; i++) add_edge(timed, event.block + i);
   }
 
-  [[nodiscard]] std::string take(std::span<const Recording> recordings) {
+  [[nodiscard]] PerfettoTrace take(std::span<const Recording> recordings) {
     uint64_t lost = 0;
     for (const Recording& recording : recordings) lost += recording.lost();
-    return fmt::format(
+    std::string json = fmt::format(
         "{{\"traceEvents\":[\n{}\n],\"displayTimeUnit\":\"ns\",\"otherData\":{{\"begin\":{},"
         "\"events_lost\":{},\"spans_left_out\":{}}}}}\n",
         text_, quoted(time_text(begin_ns_) + " UTC"), lost, spans_left_out_);
+    return {.json = std::move(json), .spans_left_out = spans_left_out_};
   }
 
  private:
   /// The process, the job and the block of a span.
   using SpanKey = std::tuple<uint32_t, uint16_t, uint32_t>;
+
+  /// Returns the spans that the events begin.
+  static uint64_t span_count(std::span<const TimedEvent> events) {
+    uint64_t count = 0;
+    std::set<SpanKey> open;
+    for (const TimedEvent& timed : events) {
+      const Event& event = timed.event;
+      if (!begins_blocks(event.kind) && !ends_blocks(event.kind)) continue;
+      for (uint32_t i = 0; i < event.count; i++) {
+        const SpanKey key{timed.recording, event.job, event.block + i};
+        if (ends_blocks(event.kind)) {
+          open.erase(key);
+        } else if (open.insert(key).second) {
+          count++;
+        }
+      }
+    }
+    return count;
+  }
 
   [[nodiscard]] std::string time_of(const TimedEvent& timed) const {
     const auto since = static_cast<uint64_t>(timed.at_ns) - static_cast<uint64_t>(begin_ns_);
@@ -85,15 +111,16 @@ class Trace {
     const SpanKey key{timed.recording, timed.event.job, block};
     const bool begins = begins_blocks(timed.event.kind);
     if (begins) {
-      if (open_.contains(key)) return;
-      if (spans_ == kSpansMax) {
-        spans_left_out_++;
-        return;
-      }
+      const auto [at, is_new] = open_.try_emplace(key, spans_ >= spans_left_out_);
+      if (!is_new) return;
       spans_++;
-      open_.insert(key);
-    } else if (open_.erase(key) == 0) {
-      return;  // Its beginning is lost.
+      if (!at->second) return;
+    } else {
+      const auto at = open_.find(key);
+      if (at == open_.end()) return;  // Its beginning is lost.
+      const bool is_shown = at->second;
+      open_.erase(at);
+      if (!is_shown) return;
     }
     add_line(
         fmt::format("{{\"ph\":\"{}\",\"cat\":\"block\",\"name\":\"block {}\",\"id2\":{{"
@@ -105,15 +132,16 @@ class Trace {
 
   const int64_t begin_ns_;
   std::string text_;
-  std::set<SpanKey> open_;
-  uint32_t spans_ = 0;
+  std::map<SpanKey, bool> open_;  ///< Whether the span is in the trace.
+  uint64_t spans_ = 0;            ///< That have begun.
   uint64_t spans_left_out_ = 0;
 };
 
 }  // namespace
 
-std::string as_perfetto(std::span<const Recording> recordings, std::span<const TimedEvent> events) {
-  Trace trace(events);
+PerfettoTrace as_perfetto(std::span<const Recording> recordings, std::span<const TimedEvent> events,
+                          uint64_t spans_max) {
+  Trace trace(events, spans_max);
   trace.add_names(recordings);
   for (const TimedEvent& timed : events) trace.add(recordings[timed.recording], timed);
   return trace.take(recordings);

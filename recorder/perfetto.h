@@ -6,7 +6,7 @@
 ///          event. A block is an asynchronous span: at the server from its first contribution to its
 ///          result, at a worker from its first packet to its result.
 /// Units:   Microseconds with three decimals, from the first event on.
-/// Bounds:  At most kSpansMax spans; `spans_left_out` in `otherData` counts the others.
+/// Bounds:  The latest kSpansMax spans, some 50 MB; `spans_left_out` in `otherData` counts the others.
 /// Source:  Chrome's "Trace Event Format".
 /// Tests:   tests/recorder/perfetto_test.cc
 #pragma once
@@ -18,9 +18,15 @@
 
 namespace tributary::recorder {
 
-inline constexpr uint32_t kSpansMax = 1'000'000;
+inline constexpr uint64_t kSpansMax = 200'000;
 
-[[nodiscard]] std::string as_perfetto(std::span<const Recording> recordings,
-                                      std::span<const TimedEvent> events);
+struct PerfettoTrace {
+  std::string json;
+  uint64_t spans_left_out = 0;
+};
+
+[[nodiscard]] PerfettoTrace as_perfetto(std::span<const Recording> recordings,
+                                        std::span<const TimedEvent> events,
+                                        uint64_t spans_max = kSpansMax);
 
 }  // namespace tributary::recorder

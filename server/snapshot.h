@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -53,8 +54,10 @@ struct Snapshot {
   std::vector<engine::PortCounters> ports;  ///< Shape [cores].
   /// Shape [cores]: see engine::PortQueue::rx_dropped().
   std::vector<std::optional<uint64_t>> rx_dropped;
-  std::vector<JobSnapshot> jobs;          ///< In the order in which they were added. Of Trio-ML.
-  std::vector<SessionSnapshot> sessions;  ///< By place. Of SwitchML.
+  std::vector<JobSnapshot> jobs;            ///< In the order in which they were added. Of Trio-ML.
+  std::vector<SessionSnapshot> sessions;    ///< By place. Of SwitchML.
+  std::map<std::string, uint64_t> records;  ///< That a packet program holds, by name.
+  std::vector<std::string> notices;  ///< Of a packet program: lines that an operator should read.
   /// The jobs that this server plans as their directory; empty: it is none.
   std::vector<DirectoryJob> directory;
 

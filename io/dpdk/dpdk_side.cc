@@ -119,21 +119,27 @@ rte_mbuf* DpdkSide::complete_copy(const Outgoing& frame) {
   return copy;
 }
 
-uint32_t DpdkSide::send(std::span<const Outgoing> frames) {
-  const uint64_t before = counters_.tx_packets.value();
+InlineSide::Sent DpdkSide::send(std::span<const Outgoing> frames) {
+  const uint64_t packets_before = counters_.tx_packets.value();
+  const uint64_t bytes_before = counters_.tx_bytes.value();
   for (const Outgoing& frame : frames) {
     rte_mbuf* const copy = complete_copy(frame);
     if (copy != nullptr) lane_.append(copy, static_cast<uint32_t>(frame.bytes.size()));
   }
   lane_.flush();
-  return static_cast<uint32_t>(counters_.tx_packets.value() - before);
+  return {.frames = static_cast<uint32_t>(counters_.tx_packets.value() - packets_before),
+          .bytes = counters_.tx_bytes.value() - bytes_before};
+}
+
+std::optional<uint64_t> DpdkSide::rx_dropped() const {
+  // The device counts for all its queues, so one core reports it.
+  return no_buffer_.value() + (queue_ == 0 ? device_.missed() : 0);
 }
 
 void DpdkSide::visit_counters(const engine::PortQueue::CounterVisitor& visit) const {
   visit("giant", giant_.value());
   visit("runt", runt_.value());
   visit("no_buffer", no_buffer_.value());
-  // The device counts for all its queues, so one core reports it.
   visit("device_missed", queue_ == 0 ? device_.missed() : 0);
 }
 

@@ -177,8 +177,8 @@ const FrameNotes* FrameSocket::notes_of(const std::byte* data) const {
   return &notes_[static_cast<size_t>(data - begin) / kStride];
 }
 
-uint32_t FrameSocket::send(std::span<const Outgoing> frames) {
-  uint32_t sent = 0;
+InlineSide::Sent FrameSocket::send(std::span<const Outgoing> frames) {
+  Sent sent;
   while (!frames.empty()) {
     const auto count = static_cast<uint32_t>(std::min<size_t>(frames.size(), kFramesEach));
     for (uint32_t i = 0; i < count; i++) {
@@ -187,7 +187,9 @@ uint32_t FrameSocket::send(std::span<const Outgoing> frames) {
           iovec{const_cast<FrameNotes*>(&frames[i].notes), sizeof frames[i].notes},
           iovec{const_cast<std::byte*>(frames[i].bytes.data()), frames[i].bytes.size()}};
     }
-    sent += send_messages(socket_.get(), std::span(send_headers_).first(count));
+    const Sent part = send_messages(socket_.get(), std::span(send_headers_).first(count));
+    sent.frames += part.frames;
+    sent.bytes += part.bytes;
     frames = frames.subspan(count);
   }
   return sent;

@@ -53,7 +53,7 @@ class FrameSocket final : public InlineSide {
   [[nodiscard]] uint32_t receive(uint32_t count_max) override;
   [[nodiscard]] std::span<std::byte> frame(uint32_t index) const override { return frames_[index]; }
   [[nodiscard]] const FrameNotes* notes_of(const std::byte* data) const override;
-  [[nodiscard]] uint32_t send(std::span<const Outgoing> frames) override;
+  [[nodiscard]] Sent send(std::span<const Outgoing> frames) override;
 
   /// Returns the frames that the kernel has dropped because this socket's buffer was full.
   [[nodiscard]] uint64_t dropped_by_kernel() const;
@@ -61,6 +61,7 @@ class FrameSocket final : public InlineSide {
   /// cut (GRO, TSO). A program sees each as one packet.
   [[nodiscard]] uint64_t trains() const { return trains_.value(); }
   [[nodiscard]] int fd() const override { return socket_.get(); }
+  [[nodiscard]] std::optional<uint64_t> rx_dropped() const override { return dropped_by_kernel(); }
   void visit_counters(const engine::PortQueue::CounterVisitor& visit) const override {
     visit("kernel_dropped", dropped_by_kernel());
     visit("trains", trains());

@@ -173,9 +173,10 @@ void InlinePort::flush(uint32_t side) {
   std::vector<InlineSide::Outgoing>& frames = outgoing_[side];
   if (frames.empty()) return;
   count_system_call(*sides_[side]);
-  const uint32_t sent = sides_[side]->send(frames);
-  counters_.tx_packets.add(sent);
-  counters_.tx_refused.add(frames.size() - sent);
+  const InlineSide::Sent sent = sides_[side]->send(frames);
+  counters_.tx_packets.add(sent.frames);
+  counters_.tx_bytes.add(sent.bytes);
+  counters_.tx_refused.add(frames.size() - sent.frames);
   frames.clear();
 }
 
@@ -193,7 +194,12 @@ void InlinePort::send_message(const engine::TxPacket& packet) {
     counters_.system_calls.add(1);
     if (::poll(&room, 1, kSendWaitMs) > 0) sent = send();
   }
-  (sent < 0 ? counters_.tx_refused : counters_.tx_packets).add(1);
+  if (sent < 0) {
+    counters_.tx_refused.add(1);
+    return;
+  }
+  counters_.tx_packets.add(1);
+  counters_.tx_bytes.add(packet.size);
 }
 
 void InlinePort::count_system_call(const InlineSide& side) {
@@ -218,6 +224,14 @@ void InlinePort::wait(Duration at_most) {
 }
 
 void InlinePort::wake() { ::eventfd_write(wake_event_.get(), 1); }
+
+std::optional<uint64_t> InlinePort::rx_dropped() const {
+  std::optional<uint64_t> sum;
+  for (const auto& side : sides_) {
+    if (const auto dropped = side->rx_dropped()) sum = sum.value_or(0) + *dropped;
+  }
+  return sum;
+}
 
 void InlinePort::visit_counters(const CounterVisitor& visit) const {
   std::map<std::string_view, uint64_t> sums;

@@ -52,6 +52,7 @@ class InlinePort final : public engine::Port, private engine::PortQueue {
   void wait(Duration at_most) override;
   void wake() override;
   [[nodiscard]] engine::PortCounters counters() const override { return counters_.read(); }
+  [[nodiscard]] std::optional<uint64_t> rx_dropped() const override;
   void visit_counters(const CounterVisitor& visit) const override;
 
   void add_side(std::unique_ptr<InlineSide> side);

@@ -8,6 +8,16 @@
 #include "base/internet_checksum.h"
 
 namespace tributary::io {
+namespace {
+
+/// Returns the bytes of a message's frame: all its pieces but the first.
+uint64_t frame_bytes(const msghdr& message) {
+  uint64_t bytes = 0;
+  for (size_t i = 1; i < message.msg_iovlen; i++) bytes += message.msg_iov[i].iov_len;
+  return bytes;
+}
+
+}  // namespace
 
 std::optional<OpenChecksum> open_checksum(const InlineSide::Outgoing& frame) {
   const size_t at = size_t{frame.notes.checksum_start} + frame.notes.checksum_offset;
@@ -17,16 +27,18 @@ std::optional<OpenChecksum> open_checksum(const InlineSide::Outgoing& frame) {
   return OpenChecksum{.at = at, .value = sum == 0 ? uint16_t{0xffff} : sum};
 }
 
-uint32_t send_messages(int socket, std::span<mmsghdr> messages) {
+InlineSide::Sent send_messages(int socket, std::span<mmsghdr> messages) {
   constexpr int kFullWaitMs = 1;
-  uint32_t sent = 0;
+  InlineSide::Sent sent;
   bool has_waited = false;
   while (!messages.empty()) {
     const int taken =
         ::sendmmsg(socket, messages.data(), static_cast<uint32_t>(messages.size()), MSG_DONTWAIT);
     if (taken > 0) {
-      messages = messages.subspan(static_cast<size_t>(taken));
-      sent += static_cast<uint32_t>(taken);
+      const auto count = static_cast<uint32_t>(taken);
+      for (const mmsghdr& each : messages.first(count)) sent.bytes += frame_bytes(each.msg_hdr);
+      sent.frames += count;
+      messages = messages.subspan(count);
       continue;
     }
     const bool full = errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS;

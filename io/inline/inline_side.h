@@ -46,6 +46,12 @@ class InlineSide {
     FrameNotes notes;  ///< Zeros: complete as it is.
   };
 
+  /// The frames that have left, and their bytes.
+  struct Sent {
+    uint32_t frames = 0;
+    uint64_t bytes = 0;
+  };
+
   virtual ~InlineSide() = default;
 
   /// Receives at most `count_max` frames. They stay valid until the next receive().
@@ -56,12 +62,14 @@ class InlineSide {
   /// has none.
   [[nodiscard]] virtual const FrameNotes* notes_of(const std::byte* data) const = 0;
   /// Sends the frames in order. Waits up to a millisecond for room.
-  /// @return the number sent; the others are lost.
-  [[nodiscard]] virtual uint32_t send(std::span<const Outgoing> frames) = 0;
+  /// @return those sent; the others are lost.
+  [[nodiscard]] virtual Sent send(std::span<const Outgoing> frames) = 0;
   /// The fd() of a side that has none and must be polled.
   static constexpr int kPolled = -1;
   /// Returns the descriptor that becomes readable when a frame arrives; kPolled: there is none.
   [[nodiscard]] virtual int fd() const = 0;
+  /// As engine::PortQueue::rx_dropped(): frames that were lost before receive().
+  [[nodiscard]] virtual std::optional<uint64_t> rx_dropped() const = 0;
   /// As engine::PortQueue::visit_counters(). Sides of a port may have counters of the same names.
   virtual void visit_counters(const engine::PortQueue::CounterVisitor& visit) const = 0;
 
@@ -79,7 +87,8 @@ struct OpenChecksum {
 [[nodiscard]] std::optional<OpenChecksum> open_checksum(const InlineSide::Outgoing& frame);
 
 /// Sends messages in order. Waits once, up to a millisecond, for room in the socket's buffer.
-/// @return the number sent; the kernel has refused the others.
-[[nodiscard]] uint32_t send_messages(int socket, std::span<mmsghdr> messages);
+/// @param messages Each has one frame, behind one piece that is not the frame's.
+/// @return the frames sent; the kernel has refused the others.
+[[nodiscard]] InlineSide::Sent send_messages(int socket, std::span<mmsghdr> messages);
 
 }  // namespace tributary::io

@@ -115,15 +115,17 @@ bool VxlanSocket::put(const Outgoing& frame, uint32_t index) {
   return true;
 }
 
-uint32_t VxlanSocket::send(std::span<const Outgoing> frames) {
-  uint32_t sent = 0;
+InlineSide::Sent VxlanSocket::send(std::span<const Outgoing> frames) {
+  Sent sent;
   while (!frames.empty()) {
     const size_t count = std::min<size_t>(frames.size(), kFramesEach);
     uint32_t filled = 0;
     for (const Outgoing& frame : frames.first(count)) {
       if (put(frame, filled)) filled++;
     }
-    sent += send_messages(socket_.get(), std::span(send_headers_).first(filled));
+    const Sent part = send_messages(socket_.get(), std::span(send_headers_).first(filled));
+    sent.frames += part.frames;
+    sent.bytes += part.bytes;
     frames = frames.subspan(count);
   }
   return sent;
@@ -136,8 +138,10 @@ Endpoint VxlanSocket::local() const {
   return from_socket_address(address);
 }
 
+std::optional<uint64_t> VxlanSocket::rx_dropped() const { return udp_rx_dropped(socket_.get()); }
+
 void VxlanSocket::visit_counters(const engine::PortQueue::CounterVisitor& visit) const {
-  visit("kernel_dropped", udp_rx_dropped(socket_.get()).value_or(0));
+  visit("kernel_dropped", rx_dropped().value_or(0));
   visit("tunnel_foreign", foreign());
   visit("tunnel_malformed", malformed());
 }

@@ -43,8 +43,9 @@ class VxlanSocket final : public InlineSide {
   [[nodiscard]] uint32_t receive(uint32_t count_max) override;
   [[nodiscard]] std::span<std::byte> frame(uint32_t index) const override { return frames_[index]; }
   [[nodiscard]] const FrameNotes* notes_of(const std::byte*) const override { return nullptr; }
-  [[nodiscard]] uint32_t send(std::span<const Outgoing> frames) override;
+  [[nodiscard]] Sent send(std::span<const Outgoing> frames) override;
   [[nodiscard]] int fd() const override { return socket_.get(); }
+  [[nodiscard]] std::optional<uint64_t> rx_dropped() const override;
   void visit_counters(const engine::PortQueue::CounterVisitor& visit) const override;
 
   /// Returns the address to which the socket is bound.

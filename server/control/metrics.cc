@@ -275,6 +275,13 @@ void add_directory(const Snapshot& snapshot, std::vector<MetricFamily>& families
   for (Family* family : {&plans, &predicted, &answers, &weight}) family->move_to(families);
 }
 
+/// Adds the state that a packet program holds.
+void add_records(const Snapshot& snapshot, std::vector<MetricFamily>& families) {
+  Family records = gauge("tributary_program_records", "State that the packet program holds.");
+  for (const auto& [name, count] : snapshot.records) records.add({{"record", name}}, count);
+  records.move_to(families);
+}
+
 /// @param state See server::RecordControl::state().
 void add_recorder(const nlohmann::json& state, std::vector<MetricFamily>& families) {
   Family events = counter("tributary_recorder_events_total", "Events that the recorder took.");
@@ -365,6 +372,7 @@ std::vector<MetricFamily> Metrics::Collect() const {
   add_silence(snapshot, families);
   add_workers(snapshot, families);
   add_sessions(snapshot, families);
+  if (!snapshot.records.empty()) add_records(snapshot, families);
   if (!snapshot.directory.empty()) add_directory(snapshot, families);
   if (sources_.history != nullptr) add_lateness(*sources_.history, families);
   if (sources_.http_counters) add_http(sources_.http_counters(), families);

@@ -176,6 +176,15 @@ std::string count_rows(const json& counts) {
   return table_rows(rows, "None.");
 }
 
+/// Returns the rows of a packet program's notices.
+std::string notice_rows(const json& notices) {
+  std::vector<Cells> rows;
+  for (const json& notice : notices) {
+    rows.push_back({Cell::text(notice.get<std::string>(), "text bad")});
+  }
+  return table_rows(rows, "Nothing to notice.");
+}
+
 /// Returns a row for each worker of each session.
 std::string session_rows(const json& sessions) {
   std::vector<Cells> rows;
@@ -388,6 +397,9 @@ Reply Pages::dashboard() const {
                                      {"left_out", left_out_text(history)}});
   } else if (snapshot.service == wire::to_string(wire::Protocol::kSwitchml)) {
     service = fill(kSessionsHtml, {{"sessions", session_rows(status["sessions"])}});
+  } else {
+    service = fill(kProgramHtml, {{"notices", notice_rows(status["notices"])},
+                                  {"records", count_rows(status["records"])}});
   }
   const std::string counts = is_aggregator
                                  ? fill(kBlocksHtml, {{"blocks", block_rows(status)}})

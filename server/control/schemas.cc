@@ -209,6 +209,8 @@ json status_schema() {
                  {"tx_packets", count()},
                  {"tx_bytes", count()},
                  {"drops", counts_by_name()},
+                 {"records", counts_by_name()},
+                 {"notices", described(list(text()), "of a packet program; at most 50")},
                  {"cores", list(core_schema())},
                  {"waits", count()}});
 }

@@ -13,6 +13,9 @@
 namespace tributary::control {
 namespace {
 
+/// Notices of a packet program in an answer.
+constexpr size_t kNoticesShown = 50;
+
 using server::BlockSnapshot;
 using server::JobSnapshot;
 using server::Snapshot;
@@ -124,6 +127,16 @@ nlohmann::json block_json(const BlockSnapshot& block, const JobSnapshot& job, In
           {"waits_upstream", block.waits_upstream}};
 }
 
+/// Returns the first notices; `records` tells how many things there are to notice.
+nlohmann::json notices_json(const Snapshot& snapshot) {
+  nlohmann::json notices = nlohmann::json::array();
+  for (const std::string& notice : snapshot.notices) {
+    if (notices.size() == kNoticesShown) break;
+    notices.push_back(notice);
+  }
+  return notices;
+}
+
 }  // namespace
 
 nlohmann::json job_json(const JobSnapshot& job) {
@@ -216,6 +229,8 @@ nlohmann::json status_json(const Snapshot& snapshot) {
           {"tx_packets", traffic.tx_packets},
           {"tx_bytes", traffic.tx_bytes},
           {"drops", drops_json(snapshot)},
+          {"records", snapshot.records},
+          {"notices", notices_json(snapshot)},
           {"cores", cores_json(snapshot)},
           {"directory", server::directory_json(snapshot.directory)},
           {"waits", find_waits(snapshot).size()}};

@@ -17,6 +17,7 @@ extern const std::string_view kEventsHtml;
 extern const std::string_view kJobHtml;
 extern const std::string_view kLayoutHtml;
 extern const std::string_view kLiveJs;
+extern const std::string_view kProgramHtml;
 extern const std::string_view kSessionsHtml;
 extern const std::string_view kStyleCss;
 extern const std::string_view kTrafficHtml;

@@ -11,7 +11,7 @@ class TwoCores final : public programs::LiveService {
  public:
   void stop() override {}
   nlohmann::json stats() override { return {}; }
-  std::vector<programs::LiveCoreState> core_states() override {
+  std::vector<programs::LiveCoreState> core_states(Instant) override {
     programs::LiveCoreState first;
     first.counters.packets = 7;
     first.cpu = milliseconds(3);
@@ -23,6 +23,9 @@ class TwoCores final : public programs::LiveService {
     second.counters.packets = 1;
     second.machine = {.forwarded = 1};
     second.outcomes = {{"non_ip", {}}, {"kept", {.packets = 1, .bytes = 60}}};
+    first.gauges = {{"flows", 3}, {"culprits", 1}};
+    first.notices = {"one flood"};
+    second.gauges = {{"flows", 4}};
     return {first, second};
   }
   std::vector<programs::ProgramEvent> take_events() override { return {}; }
@@ -54,6 +57,8 @@ TEST(ObservedProgram, SnapshotHasEachCoreAndTheSumsOfOutcomes) {
   EXPECT_EQ(snapshot.outcomes[1].bytes, 60U);
   EXPECT_EQ(snapshot.packets("packets_forwarded"), 5U);
   EXPECT_EQ(snapshot.packets("packets_dropped"), 2U);
+  EXPECT_EQ(snapshot.records, (std::map<std::string, uint64_t>{{"culprits", 1}, {"flows", 7}}));
+  EXPECT_EQ(snapshot.notices, (std::vector<std::string>{"one flood"}));
   for (const server::OutcomeTotal& outcome : snapshot.outcomes) EXPECT_FALSE(outcome.refused);
 }
 

@@ -27,7 +27,7 @@ void run(std::span<const uint8_t> input) {
   EXPECT_FALSE(recorder::as_json(twice, events).dump().empty());
   // Each event may have thousands of blocks.
   if (events.size() > 20) return;
-  EXPECT_TRUE(nlohmann::json::accept(recorder::as_perfetto(twice, events)));
+  EXPECT_TRUE(nlohmann::json::accept(recorder::as_perfetto(twice, events).json));
 }
 
 std::vector<Bytes> seeds() {

@@ -77,6 +77,11 @@ TEST_F(GuardProgramTest, DropsAFloodAndKeepsTheInnocent) {
     ASSERT_TRUE(end) << end.error().text;
     EXPECT_FALSE(end->problem);
     const auto& details = end->report.details;
+    uint64_t packets = 0;
+    for (const OutcomeCount& outcome : end->report.outcomes) {
+      packets += outcome.is_event ? 0 : outcome.counter.packets;
+    }
+    EXPECT_EQ(packets, end->report.input.packets);  // Every packet has exactly one outcome.
     EXPECT_GE(details["innocent_passed"].get<double>(), 0.98);
     EXPECT_EQ(details["flash_crowd_passed"], 1.0);
     EXPECT_LE(details["flood_passed"].get<double>(), 0.01);
@@ -86,6 +91,8 @@ TEST_F(GuardProgramTest, DropsAFloodAndKeepsTheInnocent) {
     ASSERT_FALSE(details["culprits"].empty());
     EXPECT_THAT(details["culprits"][0]["text"].get<std::string>(),
                 HasSubstr("tcp_syn from anywhere to 198.18.0.1"));
+    EXPECT_EQ(details["culprits"][0]["source"], "anywhere");
+    EXPECT_EQ(details["culprits"][0]["destination"], "198.18.0.1");
   }
 }
 

@@ -14,10 +14,12 @@ TEST(RunReport, TextOfAServerAddsUpItsCores) {
       {"dropped", 2},
       {"outcomes",
        {{"known", {{"packets", 0}, {"bytes", 0}}}, {"policed", {{"packets", 2}, {"bytes", 99}}}}},
+      {"events", {{"expired", 3}, {"violation", 0}}},
       {"details", {nlohmann::json::object(), {{"culprits", {{{"text", "who, when and why"}}}}}}}};
   EXPECT_EQ(live_text("guard", stats),
             "guard: 7 packets: 5 forwarded, 2 dropped\n"
             "  policed                             2 packets               99 bytes\n"
+            "  expired                             3 times\n"
             "  culprit: who, when and why\n");
 }
 
@@ -28,6 +30,18 @@ TEST(RunReport, TextShowsTheFirstCulpritsOnly) {
   for (uint32_t i = 0; i < 25; i++) report.details["culprits"].push_back({{"text", "x"}});
   const std::string text = as_text(report);
   EXPECT_NE(text.find("  culprit: x\n  and 5 more culprits: see --json\n"), std::string::npos);
+}
+
+TEST(RunReport, EventsAreNoPackets) {
+  RunReport report;
+  report.program = "guard";
+  report.outcomes = {{"forwarded", {.packets = 5, .bytes = 300}, /*is_event=*/false},
+                     {"expired", {.packets = 7, .bytes = 0}, /*is_event=*/true}};
+  const auto json = as_json(report);
+  EXPECT_EQ(json["outcomes"].dump(), R"({"forwarded":{"packets":5,"bytes":300}})");
+  EXPECT_EQ(json["events"].dump(), R"({"expired":7})");
+  EXPECT_NE(as_text(report).find("  expired                             7 times\n"),
+            std::string::npos);
 }
 
 }  // namespace

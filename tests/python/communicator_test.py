@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # Ranks are threads of this process: ctypes releases the GIL, and each rank has its own socket. Sums
 # worked by hand first, then refusals and failures, then a random walk against numpy.
+import json
 import random
+import socket
 import time
 import unittest
+import urllib.request
 import warnings
 
 import support
@@ -19,8 +22,8 @@ DEADLINE_MS = 1500  # Of the tests that wait for it; a busy machine answers soon
 class Pair(support.ServerTest):
     """Two ranks of a job."""
 
-    def join(self, job="id=1,sources=2", **options):
-        self.server = self.serve(job)
+    def join(self, job="id=1,sources=2", flags=(), **options):
+        self.server = self.serve(job, *flags)
         pair = support.each(
             2, lambda rank: tributary.Communicator(self.server.url(), rank=rank, world=2, **options)
         )
@@ -45,6 +48,21 @@ class Events(Pair):
         self.assertEqual(events[0].ranks, [1])
         self.assertGreaterEqual(events[0].waited, 1.0)
         self.assertIn("rank 1 has not contributed to block", events[0].text)
+
+    # Through the C interface, which the package calls.
+    def test_the_server_shows_what_each_rank_reports(self):
+        port = support.free_port(socket.SOCK_STREAM)
+        pair = self.join(flags=("--http", str(port)))
+        deadline = time.monotonic() + support.LIMIT_S
+        reports = [None]
+        while not all(report and report["bytes_per_s"] > 0 for report in reports) and time.monotonic() < deadline:
+            support.each(2, lambda rank: pair[rank].all_reduce(numpy.ones(10_000, numpy.float32)))
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/v1/jobs/1", timeout=support.LIMIT_S) as answer:
+                reports = [source["report"] for source in json.load(answer)["sources"]]
+        for report in reports:
+            self.assertGreater(report["bytes_per_s"], 0)
+            self.assertGreater(report["blocks"], 0)
+            self.assertEqual((report["degraded_share"], report["waits_for"]), (0, []))
 
     def test_waits_are_logged_by_default(self):
         pair = self.join()

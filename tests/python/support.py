@@ -33,8 +33,8 @@ def seed():
     return int(os.environ.get("TRIB_TEST_SEED", random.randrange(1, 1 << 31)))
 
 
-def free_port():
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+def free_port(kind=socket.SOCK_DGRAM):
+    with socket.socket(socket.AF_INET, kind) as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
 
@@ -42,10 +42,10 @@ def free_port():
 class Server:
     """A running `tributary serve`."""
 
-    def __init__(self, job):
+    def __init__(self, job, *flags):
         self.port = free_port()
         self.process = subprocess.Popen(
-            [PROGRAM, "serve", "--listen", self.address(), "--job", job],
+            [PROGRAM, "serve", "--listen", self.address(), "--job", job, *flags],
             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
         )
         if self.process.stdout.readline() != "ready\n":
@@ -66,8 +66,8 @@ class Server:
 class ServerTest(unittest.TestCase):
     """A test with its own servers."""
 
-    def serve(self, job):
-        server = Server(job)
+    def serve(self, job, *flags):
+        server = Server(job, *flags)
         self.addCleanup(server.close)
         return server
 

@@ -19,7 +19,7 @@ Recording server(std::vector<Event> events) {
 
 json exported(std::vector<Event> events) {
   const std::vector<Recording> recordings{server(std::move(events))};
-  return json::parse(as_perfetto(recordings, merge(recordings)));
+  return json::parse(as_perfetto(recordings, merge(recordings)).json);
 }
 
 std::vector<json> of_phase(const json& trace, const std::string& phase) {
@@ -60,8 +60,29 @@ TEST(Perfetto, ResultWithoutABeginningEndsNothing) {
   EXPECT_EQ(of_phase(trace, "e").size(), 0U);
 }
 
+TEST(Perfetto, EarliestSpansAreLeftOut) {
+  const std::vector<Recording> recordings{
+      server({{.at_ns = 1'000, .kind = Kind::kArrived, .job = 1, .rank = 0, .block = 5, .count = 2},
+              {.at_ns = 2'000, .kind = Kind::kCompleted, .job = 1, .block = 5, .count = 2},
+              {.at_ns = 3'000, .kind = Kind::kArrived, .job = 1, .rank = 0, .block = 5, .count = 1},
+              {.at_ns = 4'000, .kind = Kind::kCompleted, .job = 1, .block = 5, .count = 1}})};
+  const PerfettoTrace made = as_perfetto(recordings, merge(recordings), /*spans_max=*/2);
+  EXPECT_EQ(made.spans_left_out, 1U);  // Of three: block 5 twice, and block 6.
+  const json trace = json::parse(made.json);
+  EXPECT_EQ(trace["otherData"]["spans_left_out"], 1);
+  const auto begins = of_phase(trace, "b");
+  const auto ends = of_phase(trace, "e");
+  ASSERT_EQ(begins.size(), 2U);
+  ASSERT_EQ(ends.size(), 2U);
+  EXPECT_EQ(begins[0]["name"], "block 6");
+  EXPECT_EQ(ends[0]["name"], "block 6");
+  EXPECT_EQ(begins[1]["name"], "block 5");
+  EXPECT_EQ(ends[1]["ts"], 3.0);
+  EXPECT_EQ(of_phase(trace, "i").size(), 4U);  // Each event stays.
+}
+
 TEST(Perfetto, NothingIsValidJson) {
-  EXPECT_EQ(json::parse(as_perfetto({}, {}))["traceEvents"].size(), 0U);
+  EXPECT_EQ(json::parse(as_perfetto({}, {}).json)["traceEvents"].size(), 0U);
 }
 
 }  // namespace

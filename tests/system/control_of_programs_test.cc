@@ -10,6 +10,7 @@
 #include "server/control/http_client.h"
 #include "tests/server/control/json_schema.h"
 #include "tests/server/control/tcp_client.h"
+#include "tests/support/scratch_directory.h"
 #include "tests/system/control_folder.h"
 #include "tests/system/server.h"
 #include "tests/system/workers.h"
@@ -111,6 +112,46 @@ TEST_F(ControlOfPrograms, PacketProgramHasStatusMetricsAndLog) {
   EXPECT_EQ(filter.wait_for_end(), 0) << filter.errors();
   EXPECT_THAT(filter.errors(), HasSubstr("event=server_stopping"));
   EXPECT_THAT(filter.output(), HasSubstr("filter: 0 packets: 0 forwarded, 0 dropped\n"));
+}
+
+// A service reads its file at the start only, so `systemctl reload` must not end it.
+TEST_F(ControlOfPrograms, HangUpDoesNotEndAServerWithAFile) {
+  const testing::ScratchDirectory folder;
+  const std::string tunnel = "vxlan:127.0.0.1:" + std::to_string(free_port()) +
+                             ",peer=127.0.0.1:" + std::to_string(free_port());
+  const std::string program = "program = \"filter\"\nport = \"" + tunnel + "\"\n";
+  const std::string switchml =
+      "protocol = \"switchml\"\nlisten = \"127.0.0.1:" + std::to_string(free_port()) +
+      "\"\n[[session]]\nworkers = \"127.0.1.0+127.0.1.1\"\n";
+  for (const std::string& text : {program, switchml}) {
+    SCOPED_TRACE(text);
+    const std::string path = folder.file("c.toml", text);
+    Process server({"serve", "--config", path, "--name", "box"});
+    ASSERT_TRUE(server.wait_for_line("ready")) << server.errors();
+    (void)folder.file("c.toml", "# A comment is no change.\n" + text);
+    server.signal(SIGHUP);
+    ASSERT_TRUE(server.wait_for_error("info event=settings_unchanged")) << server.errors();
+    (void)folder.file("c.toml", "cores = 2\n" + text);
+    server.signal(SIGHUP);
+    ASSERT_TRUE(server.wait_for_error("warn event=settings_not_reloaded")) << server.errors();
+    (void)folder.file("c.toml", "cores = = 2\n");
+    server.signal(SIGHUP);
+    ASSERT_TRUE(server.wait_for_error("error event=reload_failed")) << server.errors();
+    EXPECT_THAT(run({"status", "--name", "box"}), HasSubstr("cores: 0: "));
+    server.signal(SIGTERM);
+    EXPECT_EQ(server.wait_for_end(), 0) << server.errors();
+  }
+}
+
+// The terminal of a server that was closed sends SIGHUP.
+TEST_F(ControlOfPrograms, HangUpEndsAServerWithoutAFile) {
+  const std::string tunnel = "vxlan:127.0.0.1:" + std::to_string(free_port()) +
+                             ",peer=127.0.0.1:" + std::to_string(free_port());
+  Process filter({"serve", "--program", "filter", "--port", tunnel});
+  ASSERT_TRUE(filter.wait_for_line("ready")) << filter.errors();
+  EXPECT_THAT(filter.errors(), HasSubstr(", 1 core\n"));
+  filter.signal(SIGHUP);
+  EXPECT_EQ(filter.wait_for_end(), 0) << filter.errors();
 }
 
 TEST_F(ControlOfPrograms, AnswersOfAnAggregatorMatchItsDescription) {

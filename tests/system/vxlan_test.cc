@@ -173,6 +173,13 @@ TEST_F(VxlanControl, GuardLogsItsCulprits) {
         "destination=10.0.1.1 pps="));
   }
   EXPECT_THAT(run({"log", "--name", "guard"}), HasSubstr("event=culprit_detected"));
+  EXPECT_THAT(run({"status", "--name", "guard"}),
+              AllOf(HasSubstr("\nrecords: culprits 1 destinations 1 suspects "),
+                    HasSubstr("\n  other from 10.0.0.1/32 to 10.0.1.1: "),
+                    HasSubstr(" s ago; action drop, ")));
+  const auto status = nlohmann::json::parse(run({"status", "--json", "--name", "guard"}));
+  EXPECT_EQ(status["notices"].size(), 1U);
+  EXPECT_EQ(status["tx_bytes"], status["tx_packets"].get<uint64_t>() * ipv4_frame_from(2).size());
   guard.signal(SIGTERM);
   EXPECT_EQ(guard.wait_for_end(), 0) << guard.errors();
   EXPECT_THAT(guard.output(), HasSubstr("  culprit: other from 10.0.0.1/32 to 10.0.1.1: "));

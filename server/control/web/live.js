@@ -210,6 +210,8 @@
     const byName = (counts) => Object.entries(counts).map(([name, packets]) => [name, count(packets)]);
     fill('counts', byName(status.events), 'None.');
     fill('drops', byName(status.drops), 'None.');
+    fill('records', byName(status.records), 'None.');
+    fill('notices', status.notices.map((notice) => [{text: notice, className: 'text bad'}]), 'Nothing to notice.');
     fill('cores', status.cores.map((core, i) => coreRow(core, i, history.samples)), '');
     return status;
   }

@@ -88,7 +88,7 @@ class DpdkSides : public ::testing::Test {
   static uint32_t send(InlineSide& side, const Frames& frames) {
     std::vector<InlineSide::Outgoing> outgoing;
     for (const Bytes& frame : frames) outgoing.push_back({.bytes = frame, .notes = {}});
-    return side.send(outgoing);
+    return side.send(outgoing).frames;
   }
   static Frames receive(InlineSide& side) {
     Frames frames;
@@ -147,6 +147,7 @@ TEST_F(DpdkSides, FramesCrossTheWireBothWays) {
   EXPECT_EQ(counters.rx_packets, 5U);
   EXPECT_EQ(counters.tx_packets, 5U);
   EXPECT_EQ(counters.rx_bytes, 14U + 60 + 1'514 + kFrameBytesMax + 100);
+  EXPECT_EQ(counters.tx_bytes, counters.rx_bytes);
   EXPECT_EQ(counters.tx_refused + counters.system_calls, 0U);
 }
 
@@ -208,7 +209,7 @@ TEST_F(DpdkSides, CompletesChecksumsAndRefusesTrainsAndGiants) {
                                                       {.bytes = giant, .notes = {}},
                                                       {.bytes = frame, .notes = open},
                                                       {.bytes = frame, .notes = {}}}};
-  EXPECT_EQ(end(0).send(outgoing), 2U);
+  EXPECT_EQ(end(0).send(outgoing).frames, 2U);
   EXPECT_EQ(forward(), 2U);
   const Frames got = receive(end(0));
   ASSERT_EQ(got.size(), 2U);

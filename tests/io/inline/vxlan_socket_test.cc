@@ -118,7 +118,9 @@ TEST_F(VxlanSocketTest, SendsFramesInOrder) {
   std::vector<InlineSide::Outgoing> outgoing;
   for (uint32_t i = 0; i < 100; i++) frames.push_back(frame_of(14 + i, i));
   for (const Bytes& frame : frames) outgoing.push_back({.bytes = frame, .notes = {}});
-  EXPECT_EQ(tunnel_->send(outgoing), 100U);
+  const InlineSide::Sent sent = tunnel_->send(outgoing);
+  EXPECT_EQ(sent.frames, 100U);
+  EXPECT_EQ(sent.bytes, 100U * 14 + 99 * 100 / 2);  // Without the tunnel's headers.
   for (const Bytes& frame : frames) {
     const auto datagram = peer_.receive();
     ASSERT_TRUE(datagram);
@@ -140,7 +142,9 @@ TEST_F(VxlanSocketTest, CompletesChecksumsAndRefusesTrains) {
                                                       {.bytes = large, .notes = {}},
                                                       {.bytes = frame, .notes = open},
                                                       {.bytes = frame, .notes = {}}}};
-  EXPECT_EQ(tunnel_->send(outgoing), 2U);
+  const InlineSide::Sent sent = tunnel_->send(outgoing);
+  EXPECT_EQ(sent.frames, 2U);
+  EXPECT_EQ(sent.bytes, 2U * 60);
   const auto completed = peer_.receive();
   ASSERT_TRUE(completed);
   ASSERT_EQ(completed->size(), 68U);

@@ -104,6 +104,7 @@ TEST(Metrics, TextHasEveryPartOfTheServer) {
 TEST(Metrics, SwitchmlServerHasSessionsAndNoJobs) {
   const auto snapshot = [] {
     server::Snapshot made;
+    made.records = {{"flows", 12}};
     made.sessions.push_back({.place = 3,
                              .id = 0x1234,
                              .workers = {"10.0.0.1", "10.0.0.2"},
@@ -113,6 +114,7 @@ TEST(Metrics, SwitchmlServerHasSessionsAndNoJobs) {
     return made;
   };
   const std::string text = metrics_text(Metrics(snapshot, "1.2"));
+  EXPECT_THAT(text, HasSubstr("tributary_program_records{record=\"flows\"} 12\n"));
   EXPECT_THAT(text, HasSubstr("tributary_session_packets_total{session=\"3\"} 30\n"));
   EXPECT_THAT(text, HasSubstr("tributary_session_slots_completed_total{session=\"3\"} 15\n"));
   EXPECT_THAT(text, HasSubstr("tributary_session_silent_seconds{session=\"3\",rank=\"0\"} 2.5\n"));

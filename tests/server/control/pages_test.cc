@@ -220,7 +220,11 @@ TEST(PagesOfOthers, PacketProgramHasItsEvents) {
   server::Snapshot snapshot;
   snapshot.service = "filter";
   snapshot.add("packets_forwarded", /*refused=*/false, {9, 0});
+  snapshot.records = {{"culprits", 1'234}};
+  snapshot.notices = {"<flood>"};
   const std::string page = dashboard_of(snapshot);
+  EXPECT_THAT(page, HasSubstr("<td class=\"text bad\">&lt;flood&gt;</td>"));
+  EXPECT_THAT(page, HasSubstr("<td>culprits</td><td>1,234</td>"));
   EXPECT_THAT(page, HasSubstr("<td>packets_forwarded</td><td>9</td>"));
   EXPECT_THAT(page, Not(HasSubstr("id=\"sessions\"")));
 }
