@@ -222,6 +222,10 @@ Result<Sweep> load_sweep(const std::string& path, std::span<const WrittenKey> ov
   const Result<std::vector<WrittenKey>> keys = read_keys(path);
   if (!keys) return tl::unexpected(keys.error());
   for (const WrittenKey& key : *keys) {
+    if (key.name.starts_with("compare.")) {
+      return failure(
+          fmt::format("{}: this is a comparison; use: tributary lab compare {}", key.where, path));
+    }
     if (key.name == "job") {
       return failure(
           fmt::format("{}: [[job]] is not allowed in a sweep; to run several jobs in one "
