@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "microcode/frame_pool.h"
 
+#include <cstdio>
+#include <cstdlib>
+#include <new>
+
 namespace tributary::microcode {
 
 FramePool::FramePool(uint32_t frame_count) : slots_(new Slot[frame_count]) {
@@ -10,6 +14,25 @@ FramePool::FramePool(uint32_t frame_count) : slots_(new Slot[frame_count]) {
     first_free_ = &slots_[i - 1];
   }
   free_count_ = frame_count;
+}
+
+void* FramePool::take_large(size_t size_bytes, size_t limit_bytes) {
+  if (size_bytes > limit_bytes) {
+    std::fprintf(stderr,
+                 "tributary: the packet program keeps %zu bytes across its XTXNs; allowed: at most "
+                 "%zu; keep fewer values across co_await, or move XTXNs into a subroutine\n",
+                 size_bytes, limit_bytes);
+    std::abort();
+  }
+  void* memory =
+      ::operator new (offsetof(Slot, frame) + size_bytes, std::align_val_t{alignof(Slot)});
+  Slot* slot = ::new (memory) Slot;
+  slot->owner = nullptr;
+  return slot->frame;
+}
+
+void FramePool::free_large(Slot* slot) noexcept {
+  ::operator delete (slot, std::align_val_t{alignof(Slot)});
 }
 
 }  // namespace tributary::microcode

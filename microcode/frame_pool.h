@@ -4,10 +4,10 @@
 ///
 /// Model:   A frame holds the state that a PPE thread keeps between external transactions. Its
 ///          size is bounded by a PPE thread's storage: 32 64-bit registers and 1.25 KB of local
-///          memory (Trio paper §2.2). A program that needs more is a bug and stops at its first
-///          packet.
+///          memory (Trio paper §2.2). A program that needs more stops at its first packet.
+///          On machines that suspend threads, see kSuspendingFrameBytesMax.
 /// Threads: Owned by one engine thread. Nothing here is atomic.
-/// Memory:  All of it is taken in the constructor.
+/// Memory:  All of it is taken in the constructor, except for frames above kFrameBytesMax.
 /// Tests:   tests/microcode/thread_test.cc
 #pragma once
 
@@ -35,6 +35,11 @@ static_assert(kHeadBytes <= kLmemBytes);
 inline constexpr uint32_t kFrameBytesMax = kRegisterCount * kRegisterBytes + kLmemBytes;
 static_assert(kFrameBytesMax == 1536);
 
+/// The largest frame on a machine that suspends threads. There the compiler also keeps the request
+/// and the reply of each co_await, in a place of its own for each, which no PPE thread stores. So
+/// the limit there has room for 40 of them (tests/programs/packet_program_test.cc).
+inline constexpr uint32_t kSuspendingFrameBytesMax = 8 * kFrameBytesMax;
+
 /// Alignment of every frame. A coroutine's operator new does not receive the frame's alignment. A
 /// program may keep a copy of a shared-memory record there, and a record has a cache line's
 /// alignment.
@@ -45,10 +50,12 @@ class FramePool {
   /// @param frame_count Most frames in use at once: threads times their call depth.
   explicit FramePool(uint32_t frame_count);
 
-  /// Takes a free frame.
-  /// @pre size_bytes <= kFrameBytesMax and a frame is free; else the process stops.
-  [[nodiscard]] void* take(size_t size_bytes) {
-    TRIB_ASSERT(size_bytes <= kFrameBytesMax);  // Else the program keeps too much state.
+  /// Takes a free frame, or memory of the heap if it is larger than the pool's.
+  /// @param limit_bytes kFrameBytesMax or more. A larger frame stops the process with a line that
+  ///                    has its size, the limit and the remedy.
+  /// @pre a frame is free; else the process stops.
+  [[nodiscard]] void* take(size_t size_bytes, size_t limit_bytes = kFrameBytesMax) {
+    if (size_bytes > kFrameBytesMax) return take_large(size_bytes, limit_bytes);
     TRIB_ASSERT(first_free_ != nullptr);  // More threads or deeper calls than frame_count allows.
     Slot* slot = first_free_;
     first_free_ = slot->next_free;
@@ -60,6 +67,7 @@ class FramePool {
   static void give_back(void* frame) noexcept {
     auto* slot = reinterpret_cast<Slot*>(static_cast<std::byte*>(frame) - offsetof(Slot, frame));
     FramePool* pool = slot->owner;
+    if (pool == nullptr) return free_large(slot);
     slot->next_free = pool->first_free_;
     pool->first_free_ = slot;
     pool->free_count_++;
@@ -69,10 +77,13 @@ class FramePool {
 
  private:
   struct Slot {
-    FramePool* owner;
+    FramePool* owner;  ///< Null: the frame is larger than kFrameBytesMax and from the heap.
     Slot* next_free;
     alignas(kFrameAlignment) std::byte frame[kFrameBytesMax];
   };
+  [[nodiscard]] static void* take_large(size_t size_bytes, size_t limit_bytes);
+  static void free_large(Slot* slot) noexcept;
+
   std::unique_ptr<Slot[]> slots_;
   Slot* first_free_ = nullptr;
   uint32_t free_count_ = 0;

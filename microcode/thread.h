@@ -58,10 +58,12 @@ class ThreadControl {
 
 /// Allocates the frame of every coroutine of a program from the pool of the machine, which is the
 /// coroutine's first parameter.
+template <bool kSuspends>
 struct PooledFrame {
   template <class M, class... Arguments>
   static void* operator new(size_t size_bytes, M& machine, Arguments&...) {
-    return machine.frame_pool().take(size_bytes);
+    constexpr uint32_t kLimit = kSuspends ? kSuspendingFrameBytesMax : kFrameBytesMax;
+    return machine.frame_pool().take(size_bytes, kLimit);
   }
   static void operator delete(void* frame) noexcept { FramePool::give_back(frame); }
   [[noreturn]] static void unhandled_exception() noexcept { std::terminate(); }
@@ -82,7 +84,7 @@ template <bool kSuspends>
 struct ThreadPromise;
 
 template <>
-struct ThreadPromise<false> : PooledFrame {
+struct ThreadPromise<false> : PooledFrame<false> {
   Thread get_return_object() { return {}; }
   static std::suspend_never initial_suspend() noexcept { return {}; }
   static std::suspend_never final_suspend() noexcept { return {}; }
@@ -90,7 +92,7 @@ struct ThreadPromise<false> : PooledFrame {
 };
 
 template <>
-struct ThreadPromise<true> : PooledFrame {
+struct ThreadPromise<true> : PooledFrame<true> {
   template <class M, class... Arguments>
   explicit ThreadPromise(M& machine, Arguments&...) : control(machine.thread_control()) {}
 
@@ -128,7 +130,7 @@ struct ResultSlot<void> {
 
 /// The promise of a subroutine. The frame lives until the caller has taken the result.
 template <class T, bool kSuspends>
-struct SubroutinePromise : PooledFrame, ResultSlot<T> {
+struct SubroutinePromise : PooledFrame<kSuspends>, ResultSlot<T> {
   template <class M, class... Arguments>
   explicit SubroutinePromise(M& machine, Arguments&...) {
     if constexpr (kSuspends) control = &machine.thread_control();

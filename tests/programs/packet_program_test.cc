@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <utility>
 
 #include "memory/xtxn.h"
 #include "tests/programs/captures.h"
@@ -85,6 +86,30 @@ struct WrongCounter : CounterBase {
   [[nodiscard]] std::vector<OutcomeCount> outcomes() const { return {{"counted", {*count, 0}}}; }
 };
 
+/// Issues 40 XTXNs in one coroutine. It keeps next to nothing across them.
+struct Busy : CounterBase {
+  static constexpr std::string_view kName = "busy";
+  static constexpr std::string_view kSummary = "Issues many XTXNs";
+  static Result<std::unique_ptr<Busy>> create(memory::SharedMemory& memory, const KeyValues&) {
+    return allocate(memory).map([&](uint64_t* word) {
+      auto state = std::make_unique<Busy>();
+      state->count = word;
+      return state;
+    });
+  }
+  template <microcode::Machine M, size_t... kAddends>
+  static microcode::Subroutine<void, M> add(M& m, uint64_t& word,
+                                            std::index_sequence<kAddends...>) {
+    ((co_await memory::xtxn_fetch_and_add(m, word, uint64_t{kAddends})), ...);
+  }
+  template <microcode::Machine M>
+  static microcode::Thread process(M& m, Busy& state) {
+    m.instruction(kCount);
+    co_await add(m, *state.count, std::make_index_sequence<40>());
+    m.forward();
+  }
+};
+
 /// Reads the packet's head in an instruction that declares no such read.
 struct Greedy : CounterBase {
   static constexpr std::string_view kName = "greedy";
@@ -114,6 +139,23 @@ TEST(PacketProgramDeathTest, BudgetErrorNamesTheProgram) {
   request.model = engine::Parameters();
   EXPECT_DEATH(static_cast<void>(program.run(*settings, request)),
                "instruction 'count' of program 'greedy'");
+}
+
+// The compiler keeps each request and reply in the coroutine's frame, which is no state of a thread.
+TEST(PacketProgram, MayIssueManyXtxns) {
+  const testing::ScratchDirectory scratch;
+  const std::string in = scratch.path() / "in.pcap";
+  testing::write_capture(in, {{1'000, testing::ipv4_frame(60)}, {2'000, testing::ipv4_frame(60)}});
+  const CaptureProgram program = capture_program_of<Busy>();
+  const auto settings = program.settings().read({}, "");
+  ASSERT_TRUE(settings);
+  for (const bool on_model : {false, true}) {
+    RunRequest request{.in = in};
+    if (on_model) request.model = engine::Parameters();
+    const auto end = program.run(*settings, request);
+    ASSERT_TRUE(end);
+    EXPECT_EQ(end->report.details["count"], 2 * (39 * 40 / 2));
+  }
 }
 
 TEST(PacketProgram, ReportsTheSameOnBothMachines) {
