@@ -114,12 +114,15 @@ TEST_F(LaunchRun, VictimIsNamedIfNoRankIsAtFault) {
 }
 
 TEST_F(LaunchRun, RanksThatEndedWellBeforeTheVictimAreNamed) {
-  // Rank 1 fails when ranks 0 and 2 have ended: their ends close the pipe that it reads.
+  // Rank 1 fails when ranks 0 and 2 have ended: each end closes a pipe that it reads. A pipe opens
+  // only when both ends do.
   testing::ScratchDirectory folder;
-  const std::string pipe = folder.path() / "pipe";
-  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
-  const std::string early = "exec 3<>" + pipe + "; exit 0";
-  EXPECT_EQ(run(plan_of({early, "exec 3<" + pipe + "; read line <&3; exit 75", early})), 75);
+  const std::string first = folder.path() / "first";
+  const std::string second = folder.path() / "second";
+  for (const std::string& pipe : {first, second}) ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  const auto holds = [](const std::string& pipe) { return "exec 3>" + pipe + "; exit 0"; };
+  const std::string reads = "read line <" + first + "; read line <" + second + "; exit 75";
+  EXPECT_EQ(run(plan_of({holds(first), reads, holds(second)})), 75);
   EXPECT_EQ(err_.text(),
             "tributary launch: rank 1 ended with exit status 75, because of another rank or the "
             "aggregator; ended with exit status 0: rank 0, rank 2\n");
