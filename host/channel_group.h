@@ -48,6 +48,10 @@ class ChannelGroup final : public Channel::Owner {
   Result<void> wait_for_joins(Status* status);
   /// Sets how tensors are cut. @param weights One for each channel, in the order they were added.
   void set_cut(uint32_t gradients, uint32_t narrow_gradients, const std::vector<uint32_t>& weights);
+  /// Gives each channel the same part of every tensor. See GroupState.
+  void fix_shares(std::vector<wire::ParameterShare> shares) {
+    state_.fix_shares(std::move(shares));
+  }
   /// Returns the list to join with after a refusal: the directory's. Empty: the ranks have different
   /// lists, so their directory has changed its list meanwhile. Not set: another refusal.
   [[nodiscard]] std::optional<std::vector<Aggregator>> next_list();

@@ -78,6 +78,7 @@ class Joining {
     }
     if (const auto joined = group_.wait_for_joins(status); !joined) return joined;
     group_.set_cut(plan_.gradients(), plan_.narrow_gradients(), plan_.weights());
+    if (config_.asynchronous) group_.fix_shares(plan_.shares());
     return {};
   }
 
@@ -200,10 +201,6 @@ Result<void> check_config(const CommunicatorConfig& config) {
         fmt::format("threads={} and priorities={} are not allowed; allowed is 1 with "
                     "asynchronous=on",
                     config.threads, config.priorities));
-  }
-  if (config.asynchronous && config.aggregators.size() > 1) {
-    return failure(fmt::format("{} aggregators are not allowed; allowed is 1 with asynchronous=on",
-                               config.aggregators.size()));
   }
   if (config.priorities < 1 || config.priorities > kPrioritiesMax ||
       config.priorities * config.threads > wire::kChannelsMax) {

@@ -43,8 +43,28 @@ void GroupState::set_cut(uint32_t gradients, uint32_t narrow_gradients,
   }
 }
 
+void GroupState::fix_shares(std::vector<wire::ParameterShare> shares) {
+  TRIB_ASSERT(shares.size() == places_.size());
+  shares_ = std::move(shares);
+}
+
+std::vector<plan::Part> GroupState::cut_by_shares(uint64_t element_count) const {
+  const uint64_t blocks = (element_count + gradients_ - 1) / gradients_;
+  std::vector<plan::Part> parts;
+  for (uint32_t channel = 0; channel < shares_.size(); channel++) {
+    const wire::BlockRange range = wire::blocks_of(shares_[channel], blocks);
+    const uint64_t first = range.first * gradients_;
+    const uint64_t end = std::min(range.end * gradients_, element_count);
+    if (range.count() == 0) continue;
+    parts.push_back({.aggregator = channel, .element_first = first, .element_count = end - first});
+  }
+  if (parts.empty()) parts.push_back({});  // A tensor without elements.
+  return parts;
+}
+
 std::vector<plan::Part> GroupState::cut(const Transfer& transfer) {
   TRIB_ASSERT(!cutters_.empty());
+  if (!shares_.empty()) return cut_by_shares(transfer.element_count());
   const bool narrow = transfer.format == wire::ElementFormat::kBlockExponent16;
   TRIB_ASSERT(!narrow || narrow_gradients_ > 0);
   plan::PartCutter& cutter = cutters_[std::min<size_t>(transfer.priority, cutters_.size() - 1)];

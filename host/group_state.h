@@ -49,6 +49,9 @@ class GroupState {
   /// Sets how tensors are cut. @param weights One for each channel. @pre All are added.
   /// @param narrow_gradients  Elements of a block with kBlockExponent16; 0: not supported.
   void set_cut(uint32_t gradients, uint32_t narrow_gradients, const std::vector<uint32_t>& weights);
+  /// Gives each channel the same elements of every tensor, because its aggregator keeps their values
+  /// (asynchronous training). @param shares Shape [channels]. @pre set_cut()
+  void fix_shares(std::vector<wire::ParameterShare> shares);
   [[nodiscard]] uint32_t gradients() const { return gradients_; }
   [[nodiscard]] uint32_t narrow_gradients() const { return narrow_gradients_; }
   /// Returns the parts of the next tensor. Part::aggregator is a channel. @pre set_cut()
@@ -58,11 +61,14 @@ class GroupState {
   [[nodiscard]] Outcome merge(std::span<TensorPart> parts) const;
 
  private:
+  [[nodiscard]] std::vector<plan::Part> cut_by_shares(uint64_t element_count) const;
+
   std::vector<ChannelPlace> places_;  ///< Shape [channels].
   std::optional<EndReason> failure_;
   uint32_t gradients_ = 1;
   uint32_t narrow_gradients_ = 0;
-  std::vector<plan::PartCutter> cutters_;  ///< By priority; choose a channel for each part.
+  std::vector<plan::PartCutter> cutters_;     ///< By priority; choose a channel for each part.
+  std::vector<wire::ParameterShare> shares_;  ///< Shape [channels]; empty: not fixed.
 };
 
 }  // namespace tributary::host

@@ -31,6 +31,7 @@ void JoinPlan::set_gradients(uint32_t gradients) {
 CommunicatorConfig JoinPlan::first_channel(size_t aggregator) const {
   CommunicatorConfig config = common_;
   config.server = aggregators_[aggregator].address;
+  if (config.asynchronous) config.share = shares()[aggregator];
   if (config.window == 0 || (config.window_by_weights && aggregators_.size() > 1)) {
     config.window = weighted_window(auto_window(config.gradients, config.world * config.threads),
                                     aggregators_[aggregator].weight, weight_sum_);
@@ -105,6 +106,18 @@ ChannelPlace JoinPlan::place(size_t aggregator, uint32_t channel) const {
   place.priority = channel % std::min(common_.priorities, agreed_.channels);
   if (channel > 0) place.text += fmt::format(" (channel {} of job {})", channel, common_.job_id);
   return place;
+}
+
+std::vector<wire::ParameterShare> JoinPlan::shares() const {
+  if (aggregators_.size() == 1)
+    return {{}};  // Its weight has no meaning, and ranks may differ in it.
+  std::vector<wire::ParameterShare> shares;
+  uint64_t before = 0;
+  for (const Aggregator& each : aggregators_) {
+    shares.push_back({.before = before, .own = each.weight, .all = weight_sum_});
+    before += each.weight;
+  }
+  return shares;
 }
 
 std::vector<uint32_t> JoinPlan::weights() const {

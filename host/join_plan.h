@@ -59,6 +59,8 @@ class JoinPlan {
   [[nodiscard]] uint32_t gradients() const { return agreed_.gradients; }
   /// 0 unless every aggregator takes as many.
   [[nodiscard]] uint32_t narrow_gradients() const { return agreed_.narrow_gradients; }
+  /// Returns the parts of an asynchronous job's parameters that the aggregators keep.
+  [[nodiscard]] std::vector<wire::ParameterShare> shares() const;
   /// Returns the weights of all channels: the first ones in the order of the list, then the second
   /// ones, and so on.
   [[nodiscard]] std::vector<uint32_t> weights() const;

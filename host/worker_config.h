@@ -22,6 +22,7 @@
 #include "host/aggregator_list.h"
 #include "host/refusal_watch.h"
 #include "host/worker_event.h"
+#include "wire/parameter_share.h"
 
 namespace tributary::host {
 
@@ -73,6 +74,8 @@ struct CommunicatorConfig {
   /// Push changes of parameters to an asynchronous job, and get its parameters in return (BytePS
   /// §5). The job must be asynchronous. Every transfer has all its parameters.
   bool asynchronous = false;
+  /// The parameters that `server` keeps, if the job has several aggregators.
+  wire::ParameterShare share{};
   WireBits wire = WireBits::kAuto;
   LocalUse local = LocalUse::kAuto;  ///< Used by joins that open the ports themselves.
   /// Priorities of tensors, 1 … kPrioritiesMax. Each takes `threads` channels of its own; if the

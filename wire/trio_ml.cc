@@ -36,6 +36,10 @@ constexpr uint32_t kPortBitsShift = 5;
 static_assert(kChannelsMax < 1U << kPortBitsShift);
 static_assert(kServerPortsMax == 1U << ((1U << (8 - kPortBitsShift)) - 1));
 constexpr uint32_t kBodyMask = 32;
+// In a join for asynchronous training, in place of the mask.
+constexpr uint32_t kBodyShareBefore = kBodyMask;
+constexpr uint32_t kBodyShareAll = kBodyMask + 8;
+constexpr uint32_t kBodyShareOwn = kBodyMask + 16;
 constexpr uint32_t kBodyResultKey = kBodyMask;  // A welcome has no mask.
 constexpr uint32_t kBodySalt = kBodyMask + 8;
 constexpr uint32_t kBodyNarrow = kBodyMask + 24;  // Of a welcome.
@@ -127,6 +131,11 @@ void encode_extension(const ExtensionFields& fields, std::byte* to) {
   store_be<uint64_t>(to + kExtKey, fields.key);
 }
 
+/// Returns whether the body states a share of parameters, in place of the mask.
+bool has_share(MessageType type, const ControlBody& body) {
+  return type == MessageType::kJoin && body.asynchronous;
+}
+
 /// Returns whether every count is one that a job can have.
 bool is_possible(MessageType type, const ControlBody& body) {
   // The sources of a welcome or a pending are ranks from `value` on.
@@ -134,6 +143,7 @@ bool is_possible(MessageType type, const ControlBody& body) {
   const uint64_t ranks_end = uint64_t{body.sources} + (has_ranks ? body.value : 0);
   return ranks_end <= kSourcesMax && body.gradients_max <= kGradientsMax &&
          body.narrow_max <= kGradientsMax && body.channels <= kChannelsMax &&
+         (!has_share(type, body) || body.share.is_possible()) &&
          static_cast<uint8_t>(body.given.format) <= kElementFormatLast;
 }
 
@@ -155,6 +165,23 @@ void encode_report(const WorkerReport& report, std::byte* to) {
   store_mask(report.waits_for, to + kReportWaitsFor);
   store_be<uint64_t>(to + kReportBytes, report.bytes);
   store_be<uint64_t>(to + kReportProbes, report.probes);
+}
+
+/// Weights of 0 come from a worker of a job with one aggregator.
+void decode_share(const std::byte* from, ParameterShare& share) {
+  const auto all = load_be<uint64_t>(from + kBodyShareAll);
+  share = {};
+  if (all == 0) return;
+  share = {.before = load_be<uint64_t>(from + kBodyShareBefore),
+           .own = load_be<uint32_t>(from + kBodyShareOwn),
+           .all = all};
+}
+
+void encode_share(const ParameterShare& share, std::byte* to) {
+  if (share == ParameterShare{}) return;
+  store_be<uint64_t>(to + kBodyShareBefore, share.before);
+  store_be<uint64_t>(to + kBodyShareAll, share.all);
+  store_be<uint32_t>(to + kBodyShareOwn, share.own);
 }
 
 void decode_body(const std::byte* from, const ExtensionFields& extension, ControlBody& body) {
@@ -179,6 +206,9 @@ void decode_body(const std::byte* from, const ExtensionFields& extension, Contro
     body.salt_low = load_be<uint64_t>(from + kBodySalt + 8);
     body.narrow_max = load_be<uint32_t>(from + kBodyNarrow);
     body.job_window = load_be<uint32_t>(from + kBodyJobWindow);
+  } else if (has_share(extension.type, body)) {
+    decode_share(from, body.share);
+    body.mask = {};
   } else {
     load_mask(from + kBodyMask, body.mask);
   }
@@ -225,6 +255,8 @@ void encode_body(const ControlBody& body, const ExtensionFields& extension, std:
     store_be<uint64_t>(to + kBodySalt + 8, body.salt_low);
     store_be<uint32_t>(to + kBodyNarrow, body.narrow_max);
     store_be<uint32_t>(to + kBodyJobWindow, body.job_window);
+  } else if (has_share(extension.type, body)) {
+    encode_share(body.share, to);
   } else {
     store_mask(body.mask, to + kBodyMask);
   }

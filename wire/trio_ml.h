@@ -22,6 +22,7 @@
 #include "base/endpoint.h"
 #include "base/time.h"
 #include "wire/headers.h"
+#include "wire/parameter_share.h"
 
 namespace tributary::wire {
 
@@ -301,6 +302,8 @@ struct ControlBody {
   Endpoint group{};
   /// kJoin only, in place of `group`: the digest of the worker's list of aggregators; 0: none.
   uint64_t list_digest = 0;
+  /// kJoin with `asynchronous` only, in place of `mask`: the aggregator's part of the parameters.
+  ParameterShare share{};
   TensorTerms given{};  ///< kMismatch only, in place of `group`: the differing terms.
   /// kHave with kFlagRun, in place of `group`: the blocks of the run that need no contribution of
   /// the asking source.

@@ -100,7 +100,7 @@ void Job::start_over(uint32_t session_number) {
   blocks_begun = record.block_total_cnt + record.block_curr_cnt;
   if (parameters != nullptr && session_number != 0) {
     const wire::ControlBody terms = session.welcome_body(/*source=*/0);
-    parameters->start(session_number, terms.gradients_max, terms.window);
+    parameters->start(session_number, terms.gradients_max, terms.window, terms.share);
   }
   result_key_ = session_number == 0 ? 0 : session.result_key(session_number);
   if (session_number != 0) {

@@ -79,11 +79,14 @@ Result<std::unique_ptr<ParameterStore>> ParameterStore::create(const JobConfig& 
   return store;
 }
 
-void ParameterStore::start(uint32_t session, uint32_t gradients, uint32_t window) {
+void ParameterStore::start(uint32_t session, uint32_t gradients, uint32_t window,
+                           const wire::ParameterShare& share) {
   session_ = session;
   gradients_ = gradients;
   window_ = window;
-  block_count_ = static_cast<uint32_t>(parts(shape_.elements, gradients));
+  const wire::BlockRange range = wire::blocks_of(share, parts(shape_.elements, gradients));
+  first_block_ = range.first;
+  block_count_ = static_cast<uint32_t>(range.count());
   TRIB_ASSERT(block_count_ <= shape_.blocks_max);
   std::fill(newest_.begin(), newest_.end(), 0);
   terms_ = BlockRecord{};
@@ -96,11 +99,12 @@ std::array<std::span<std::byte>, 2> ParameterStore::session_memory() const {
 }
 
 uint32_t ParameterStore::lane_count(uint32_t block) const {
-  const uint64_t first = uint64_t{block} * gradients_;
+  const uint64_t first = (first_block_ + block) * gradients_;
   return static_cast<uint32_t>(std::min<uint64_t>(gradients_, shape_.elements - first));
 }
 
 ParameterStore::Where ParameterStore::find(uint32_t source, uint32_t block_id, Place& place) const {
+  if (block_count_ == 0) return Where::kBeyond;
   const uint64_t newest = newest_[source];
   const auto ahead = static_cast<int32_t>(block_id - static_cast<uint32_t>(newest));
   if (ahead > 0 && static_cast<uint32_t>(ahead) > window_) return Where::kBeyond;

@@ -3,13 +3,13 @@
 /// The parameters of an asynchronous job: stored lanes, the pushes that they hold, and answers.
 ///
 /// Model:   A push adds a change to a block; the answer is the block's value (BytePS §5, Fig. 11).
-/// Shapes:  A source sends one stream of positions. Position p is push p / B to block p mod B, where
-///          B = ceil(parameters / gradients). A block has `gradients` lanes, the last one the rest.
-/// Order:   block_id is p modulo 2^32; place_of() restores p. Each push is added once.
+/// Shapes:  The parameters form blocks of `gradients` lanes, the last one with the rest. The store
+///          keeps the B blocks of its share (wire/parameter_share.h), numbered from 0. A source sends
+///          one stream of positions. Position p is push p / B to block p mod B.
+/// Order:   block_id is p modulo 2^32; find() restores p. Each push is added once.
 /// Threads: Owned by one shard, the only one of its aggregator.
-/// Memory:  Taken from SharedMemory at configuration time, returned when the store ends. A block's
-///          lanes and records are cleared by the first push of a session, so no packet clears more
-///          than one block.
+/// Memory:  Taken from SharedMemory at configuration time, returned when the store ends. The first
+///          push of a session to a block clears it, so no packet clears more than one block.
 /// Tests:   tests/apps/trio_ml/parameter_store_test.cc, asynchronous_test.cc
 #pragma once
 
@@ -50,9 +50,12 @@ class ParameterStore {
                                                         memory::SharedMemory& memory);
 
   /// Begins a session without any push. @param gradients Lanes of a block, at least
-  /// gradients_min(). @param window Most positions of a source in flight, at most block_count().
-  void start(uint32_t session, uint32_t gradients, uint32_t window);
+  /// gradients_min(). @param window Most positions of a source in flight; at most the store's blocks,
+  /// unless it has none. @param share The blocks of the parameters that it keeps.
+  void start(uint32_t session, uint32_t gradients, uint32_t window,
+             const wire::ParameterShare& share = {});
 
+  /// Returns the parameters of all aggregators.
   [[nodiscard]] uint64_t elements() const { return shape_.elements; }
   [[nodiscard]] uint32_t block_count() const { return block_count_; }
   [[nodiscard]] uint32_t lane_count(uint32_t block) const;
@@ -66,7 +69,7 @@ class ParameterStore {
   enum class Where : uint8_t {
     kInside,
     kBefore,  ///< Before the first position of the session.
-    kBeyond,  ///< More than a window beyond the source's newest position.
+    kBeyond,  ///< More than a window beyond the source's newest position, or the share is empty.
   };
   /// Finds the position that a block_id of a source stands for: of the numbers that equal block_id
   /// modulo 2^32, the one nearest to the source's newest position, which is 0 at first.
@@ -150,6 +153,7 @@ class ParameterStore {
   const ParameterShape shape_;
   uint32_t session_ = 0;
   uint32_t gradients_ = 1;
+  uint64_t first_block_ = 0;  ///< Of the share, among all blocks of the parameters.
   uint32_t block_count_ = 0;
   uint32_t window_ = 1;
   uint32_t answers_used_ = 0;

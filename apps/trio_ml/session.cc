@@ -260,6 +260,7 @@ Session::JoinAnswer Session::join(const wire::Message& message, const Endpoint& 
   member.pending_narrow_max = wish.narrow_max;
   member.pending_channels = wish.channels;
   member.pending_list = wish.list_digest;
+  if (config_.asynchronous) member.pending_share = wish.share;
   member.list_refused = false;
   for (uint32_t i = 0; i < wish.mask.size(); i++) {
     ranks_[source][i].store(wish.mask[i], std::memory_order_relaxed);
@@ -343,7 +344,9 @@ std::optional<Session::JoinAnswer> Session::redirect(const wire::ControlBody& wi
 
 std::optional<Session::JoinAnswer> Session::refuse_other_list(Instant now) {
   const auto has_other = [this](const Member& member) {
-    return member.pending_list != members_[0].pending_list && !TRIB_MUTANT(kListUnchecked);
+    const bool same = member.pending_list == members_[0].pending_list &&
+                      member.pending_share == members_[0].pending_share;
+    return !same && !TRIB_MUTANT(kListUnchecked);
   };
   const auto end = members_.begin() + config_.sources;
   const auto found = std::find_if(members_.begin(), end, has_other);
@@ -389,6 +392,7 @@ void Session::start(Instant now) {
   agreed_gradients_max_ = least_pending_gradients_max();
   agreed_narrow_max_ = narrow_max_below();
   agreed_channels_ = least_pending_channels();
+  agreed_share_ = members_[0].pending_share;
   for (uint32_t source = 0; source < config_.sources; source++) {
     Member& member = members_[source];
     member.nonce = member.pending_nonce;
@@ -419,7 +423,9 @@ wire::ControlBody Session::welcome_body(uint32_t source) const {
   if (config_.asynchronous) {
     // At most one push of a source to each block is under way.
     const uint64_t blocks = (config_.parameters + body.gradients_max - 1) / body.gradients_max;
-    body.window = static_cast<uint32_t>(std::min<uint64_t>(body.window, blocks));
+    const uint64_t kept = std::max<uint64_t>(wire::blocks_of(agreed_share_, blocks).count(), 1);
+    body.window = static_cast<uint32_t>(std::min<uint64_t>(body.window, kept));
+    body.share = agreed_share_;
   }
   const uint32_t above = config_.upstream.is_set() ? upstream_narrow_max_ : agreed_narrow_max_;
   body.narrow_max = std::min({agreed_narrow_max_, above, 2 * body.gradients_max});

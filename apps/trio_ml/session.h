@@ -241,6 +241,7 @@ class Session {
     uint32_t pending_narrow_max = 0;     ///< See ControlBody::narrow_max.
     uint8_t pending_channels = 0;        ///< Requested; 0: one.
     uint64_t pending_list = 0;           ///< Digest of its list of aggregators.
+    wire::ParameterShare pending_share;  ///< Of an asynchronous job; follows from the list.
     bool list_refused = false;           ///< The lists differed; this worker is to end.
     Endpoint address;                    ///< Sender address of its last join.
   };
@@ -300,6 +301,7 @@ class Session {
   uint32_t agreed_gradients_max_ = 0;
   uint32_t agreed_narrow_max_ = 0;  ///< What every lower aggregator takes.
   uint32_t agreed_channels_ = 1;
+  wire::ParameterShare agreed_share_;
   uint32_t sessions_started_ = 0;
   bool draining_ = false;        ///< No further session starts.
   bool confirming_ = false;      ///< All sources are pending; each must repeat its join.

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <memory>
+#include <numeric>
 #include <thread>
 #include <vector>
 
@@ -30,6 +32,17 @@ trio_ml::JobConfig asynchronous_job(uint32_t sources) {
   return job;
 }
 
+Result<std::unique_ptr<engine::Port>> lossy_port(uint32_t channel, const Endpoint& server) {
+  io::UdpPortConfig config;
+  config.peer = server;
+  auto socket = io::UdpPort::open(config);
+  if (!socket) return tl::unexpected(socket.error());
+  auto port = io::ImpairedPort::make(
+      *std::move(socket), {.rx = {.loss = 0.02}, .tx = {.loss = 0.02}, .seed = channel + 1});
+  if (!port) return tl::unexpected(port.error());
+  return *std::move(port);
+}
+
 Result<std::unique_ptr<Communicator>> join(const Endpoint& server, uint32_t rank, uint32_t world,
                                            bool asynchronous) {
   CommunicatorConfig config;
@@ -38,12 +51,7 @@ Result<std::unique_ptr<Communicator>> join(const Endpoint& server, uint32_t rank
   config.world = world;
   config.asynchronous = asynchronous;
   config.deadline = seconds(20);
-  io::UdpPortConfig port_config;
-  port_config.peer = server;
-  auto socket = io::UdpPort::open(port_config);
-  if (!socket) return tl::unexpected(socket.error());
-  auto port = io::ImpairedPort::make(
-      *std::move(socket), {.rx = {.loss = 0.02}, .tx = {.loss = 0.02}, .seed = rank + 1});
+  auto port = lossy_port(rank, server);
   if (!port) return tl::unexpected(port.error());
   return Communicator::join(config, *std::move(port));
 }
@@ -95,6 +103,48 @@ TEST(AsynchronousCommunicator, BlockExponentsAreRefusedByName) {
   const Outcome outcome = (*joined)->all_reduce(tensor, {.format = FloatFormat::kBlockExponent});
   EXPECT_EQ(outcome.status, Status::kMismatch);
   EXPECT_THAT(outcome.text, HasSubstr("with a fixed scale"));
+}
+
+// Three aggregators with weights 1, 2 and 1. The packets of all of them get lost now and then.
+TEST(AsynchronousCommunicator, SeveralAggregatorsKeepTheParameters) {
+  constexpr uint32_t kWorld = 2;
+  constexpr uint32_t kPushes = 10;
+  std::vector<std::unique_ptr<Server>> servers;
+  CommunicatorConfig config;
+  for (const uint32_t weight : {1U, 2U, 1U}) {
+    servers.push_back(std::make_unique<Server>(asynchronous_job(kWorld)));
+    const Endpoint address = servers.back()->local();
+    config.aggregators.push_back(
+        {.name = address.to_string(), .weight = weight, .address = address});
+  }
+  config.world = kWorld;
+  config.asynchronous = true;
+  config.deadline = seconds(20);
+  std::atomic<uint32_t> pushing = kWorld;
+  std::vector<std::thread> threads;
+  for (uint32_t rank = 0; rank < kWorld; rank++) {
+    threads.emplace_back([&, rank, mine = config]() mutable {
+      mine.rank = rank;
+      auto joined = Communicator::join(mine, lossy_port);
+      ASSERT_TRUE(joined.has_value()) << joined.error().text;
+      Communicator& communicator = **joined;
+      std::vector<int32_t> tensor(kParameters);
+      if (rank == 0) std::iota(tensor.begin(), tensor.end(), 0);
+      for (uint32_t i = 0; i <= kPushes; i++) {
+        const Outcome outcome = communicator.all_reduce(std::span(tensor));
+        ASSERT_EQ(outcome.status, Status::kOk) << outcome.text;
+        std::fill(tensor.begin(), tensor.end(), i == kPushes ? 0 : 1);
+      }
+      pushing--;
+      while (pushing > 0) std::this_thread::yield();
+      const Outcome outcome = communicator.all_reduce(std::span(tensor));
+      ASSERT_EQ(outcome.status, Status::kOk) << outcome.text;
+      for (uint32_t i = 0; i < kParameters; i++) {
+        ASSERT_EQ(tensor[i], static_cast<int32_t>(i + kWorld * kPushes)) << i;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
 }
 
 }  // namespace

@@ -121,5 +121,23 @@ TEST(GroupState, EachPriorityHasChannelsOfItsOwn) {
   }
 }
 
+// Small tensors too: every push to an asynchronous job has all parameters.
+TEST(GroupState, FixedSharesAreTheSameForEveryTensor) {
+  GroupState state = three();
+  state.set_cut(/*gradients=*/8, /*narrow_gradients=*/16, {1, 1, 2});
+  state.fix_shares({{.before = 0, .own = 1, .all = 4},
+                    {.before = 1, .own = 1, .all = 4},
+                    {.before = 2, .own = 2, .all = 4}});
+  Transfer transfer;
+  transfer.elided_elements = 8 * 8 - 3;
+  for (uint32_t i = 0; i < 3; i++) {
+    EXPECT_THAT(state.cut(transfer),
+                ElementsAre(plan::Part{0, 0, 16}, plan::Part{1, 16, 16}, plan::Part{2, 32, 29}));
+  }
+  // One block is the last aggregator's.
+  transfer.elided_elements = 5;
+  EXPECT_THAT(state.cut(transfer), ElementsAre(plan::Part{2, 0, 5}));
+}
+
 }  // namespace
 }  // namespace tributary::host

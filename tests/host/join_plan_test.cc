@@ -134,5 +134,17 @@ TEST(JoinPlan, PacketsThatFitAllPathsMayShrink) {
   EXPECT_TRUE(plan.first_channel(1).gradients_flexible);
 }
 
+TEST(JoinPlan, AggregatorsOfAnAsynchronousJobKnowTheirShares) {
+  CommunicatorConfig config = on({at(1, 2), at(2, 0), at(3, 3)});
+  config.asynchronous = true;
+  const JoinPlan plan(config);
+  EXPECT_EQ(plan.first_channel(0).share, (wire::ParameterShare{.before = 0, .own = 2, .all = 5}));
+  EXPECT_EQ(plan.first_channel(1).share, (wire::ParameterShare{.before = 2, .own = 3, .all = 5}));
+  EXPECT_THAT(plan.shares(), ElementsAre(plan.first_channel(0).share, plan.first_channel(1).share));
+  // The weight of a single aggregator has no meaning.
+  config.aggregators = {at(1, 7)};
+  EXPECT_EQ(JoinPlan(config).first_channel(0).share, wire::ParameterShare{});
+}
+
 }  // namespace
 }  // namespace tributary::host

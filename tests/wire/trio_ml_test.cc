@@ -78,12 +78,15 @@ void expect_same(const Message& a, const Message& b) {
   EXPECT_EQ(a.body.port_bits, b.body.port_bits);
   EXPECT_EQ(a.body.key, b.body.key);
   EXPECT_EQ(a.body.upstream, b.body.upstream);
+  EXPECT_EQ(a.body.asynchronous, b.body.asynchronous);
   if (a.extension.type == MessageType::kWelcome) {
     EXPECT_EQ(a.body.result_key, b.body.result_key);
     EXPECT_EQ(a.body.salt_high, b.body.salt_high);
     EXPECT_EQ(a.body.salt_low, b.body.salt_low);
     EXPECT_EQ(a.body.narrow_max, b.body.narrow_max);
     EXPECT_EQ(a.body.job_window, b.body.job_window);
+  } else if (a.extension.type == MessageType::kJoin && a.body.asynchronous) {
+    EXPECT_EQ(a.body.share, b.body.share);
   } else {
     EXPECT_EQ(a.body.mask, b.body.mask);
   }
@@ -416,6 +419,9 @@ Message random_message(Prng& prng) {
                     .scale_bits = prng.any_u32()}};
   for (uint64_t& word : body.mask) word = prng.any_u64();
   body.reports = prng.chance(0.5);
+  body.asynchronous = prng.chance(0.5);
+  body.share = {.before = prng.any_u32(), .own = 1 + prng.below(1000)};
+  body.share.all = body.share.before + body.share.own + prng.any_u32();
   body.report = {.blocks = prng.any_u64(),
                  .degraded = prng.any_u64(),
                  .retransmitted = prng.any_u64(),
@@ -463,6 +469,30 @@ TEST(TrioMlWire, RandomBytesAreNeverReadPastTheirEnd) {
     ASSERT_EQ(message.head_bytes + gradient_bytes(message), bytes.size());
   }
   EXPECT_GT(accepted, 0U);  // Otherwise the test checks nothing.
+}
+
+TEST(TrioMlWire, JoinOfAsynchronousTrainingStatesItsShare) {
+  Message join = extended_message(MessageType::kJoin);
+  join.body.asynchronous = true;
+  join.body.share = {.before = 2, .own = 3, .all = 7};
+  Bytes bytes = encoded(join);
+  const std::byte* body = &bytes[32];
+  EXPECT_EQ(body[32 + 7], std::byte{2});
+  EXPECT_EQ(body[40 + 7], std::byte{7});
+  EXPECT_EQ(body[48 + 3], std::byte{3});
+  Message decoded;
+  ASSERT_EQ(decode(bytes, decoded), DecodeStatus::kOk);
+  EXPECT_EQ(decoded.body.share, join.body.share);
+  EXPECT_EQ(decoded.body.mask, SourceMask{});
+  // Weights that no list has: 2 + 6 > 7, and 0.
+  for (const uint32_t own : {6U, 0U}) {
+    bytes[32 + 48 + 3] = static_cast<std::byte>(own);
+    EXPECT_EQ(decode(bytes, decoded), DecodeStatus::kBadBody) << own;
+    EXPECT_EQ(decode(encoded(extended_message(MessageType::kJoin)), decoded), DecodeStatus::kOk);
+  }
+  join.body.share = {};  // A job with one aggregator states no weights.
+  ASSERT_EQ(decode(encoded(join), decoded), DecodeStatus::kOk);
+  EXPECT_EQ(decoded.body.share, ParameterShare{});
 }
 
 }  // namespace

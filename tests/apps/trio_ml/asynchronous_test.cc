@@ -254,5 +254,19 @@ TEST(AsynchronousJoin, WindowIsAtMostTheBlocks) {
   EXPECT_EQ(bed.session().welcome_body(0).window, 3U);
 }
 
+TEST(AsynchronousJoin, WindowIsAtMostTheBlocksOfTheShare) {
+  Bed bed(kJob);
+  for (uint32_t round = 0; round < 2; round++) {  // The second join confirms.
+    for (uint32_t source = 0; source < 3; source++) {
+      Message join = join_message(source, 70 + source, 3);
+      join.body.asynchronous = true;
+      join.body.share = {.before = 1, .own = 1, .all = 2};
+      deliver_join(bed, join, worker(source));
+    }
+  }
+  EXPECT_NE(bed.session().number(), 0U);
+  EXPECT_EQ(bed.session().welcome_body(0).window, 2U);
+}
+
 }  // namespace
 }  // namespace tributary::trio_ml

@@ -203,5 +203,36 @@ TEST_F(Store, SessionBeginsEmpty) {
   EXPECT_THAT(value(0, 0), ElementsAre(1, 1, 1, 1));
 }
 
+// Shares by 1 : 1 of three blocks: the first has one block, the second two.
+TEST_F(Store, KeepsTheBlocksOfItsShare) {
+  store_->start(/*session=*/8, /*gradients=*/4, /*window=*/1, {.before = 0, .own = 1, .all = 2});
+  EXPECT_EQ(store_->block_count(), 1U);
+  EXPECT_EQ(store_->lane_count(0), 4U);
+  push(0, 0, {1, 2, 3, 4});
+  EXPECT_THAT(value(0, 0), ElementsAre(1, 2, 3, 4));
+  EXPECT_EQ(place(0, 1).push, 1U);
+  EXPECT_EQ(place(0, 1).block, 0U);
+
+  store_->start(/*session=*/9, /*gradients=*/4, /*window=*/2, {.before = 1, .own = 1, .all = 2});
+  EXPECT_EQ(store_->block_count(), 2U);
+  EXPECT_EQ(store_->lane_count(0), 4U);
+  EXPECT_EQ(store_->lane_count(1), 2U);
+  push(0, 0, {5, 6, 7, 8});
+  push(0, 1, {9, 10});
+  EXPECT_THAT(value(0, 0), ElementsAre(5, 6, 7, 8));
+  EXPECT_THAT(value(0, 1), ElementsAre(9, 10));
+  EXPECT_EQ(place(0, 2).block, 0U);
+  EXPECT_EQ(store_->elements(), 10U);
+}
+
+TEST_F(Store, EmptyShareTakesNoPush) {
+  store_->start(/*session=*/8, /*gradients=*/4, /*window=*/1, {.before = 0, .own = 1, .all = 4});
+  EXPECT_EQ(store_->block_count(), 0U);
+  Place place{};
+  for (const uint32_t block_id : {0U, 1U, UINT32_MAX}) {
+    EXPECT_EQ(store_->find(0, block_id, place), Where::kBeyond);
+  }
+}
+
 }  // namespace
 }  // namespace tributary::trio_ml

@@ -57,6 +57,29 @@ TEST_F(SessionLists, WorkersWithDifferentListsAreAllRefused) {
   EXPECT_NE(session_.number(), 0U);
 }
 
+// The digest of an honest list covers its weights; a worker that states another share is refused, too.
+TEST_F(SessionLists, WorkersWithDifferentSharesAreAllRefused) {
+  JobConfig job = kJob;
+  job.asynchronous = true;
+  job.parameters = 100;
+  job.mitigation = false;
+  Session session(job, auth::key_of_seed(44));
+  Session::JoinAnswer answer;
+  for (uint32_t round = 0; round < 3; round++) {
+    for (uint32_t source = 0; source < 3; source++) {
+      Message message = join_message(source, 100 + source, 3);
+      message.body.asynchronous = true;
+      message.body.list_digest = 7;
+      message.body.share = {.before = 0, .own = source == 2 ? 2U : 1U, .all = 4};
+      answer = session.join(message, worker(source), now_);
+    }
+    if (round > 0) pass(kListsSettleWithin);
+  }
+  EXPECT_EQ(answer.body.reason, Reason::kListsDiffer);
+  EXPECT_EQ(answer.body.value, 2U);
+  EXPECT_EQ(session.number(), 0U);
+}
+
 TEST_F(SessionLists, RefusalNamesTheFirstRankBehindALowerAggregator) {
   JobConfig job = kJob;
   job.sources = 2;

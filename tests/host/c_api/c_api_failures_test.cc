@@ -136,7 +136,7 @@ TEST(CApiFailures, FailedJoinStatesTheReason) {
             TRIBUTARY_INVALID);
   EXPECT_THAT(failed_join("tributary://[::g]:1?rank=0&world=1").text, HasSubstr("::g"));
   for (const char* list : {"127.0.0.1:1,localhost:1/job/1?rank=0&world=1",
-                           "127.0.0.1:1,127.0.0.1:2/job/1?rank=0&world=1&asynchronous=on"}) {
+                           "127.0.0.1:1/job/1?rank=0&world=1&asynchronous=on&threads=2"}) {
     const JoinFailure refused = failed_join(std::string("tributary://") + list);
     EXPECT_EQ(refused.status, TRIBUTARY_INVALID) << refused.text;
   }
