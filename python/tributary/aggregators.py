@@ -6,6 +6,9 @@ Without it, and without an aggregator in TRIBUTARY_URL, it is "colocated". The f
 (LOCAL_RANK 0) starts that machine's, and all ranks exchange the addresses through the store of
 init_process_group(). TRIBUTARY_JOB has more keys of the job, as for `tributary serve --job`.
 
+If every machine has several ranks, it also starts a lower aggregator for each aggregator of the job, which adds the
+tensors of its ranks (_layout.py). TRIBUTARY_LOCAL_REDUCE=off leaves these out.
+
 An aggregator ends when its group or the process that started it has ended and the workers of all machines
 have left, LINGER_S later at the latest.
 
@@ -29,7 +32,8 @@ import subprocess
 import threading
 import time
 
-from . import _library, errors
+from . import _layout, _library, errors
+from .communicator import url_with
 
 COUNT_MAX = 16  # As for `tributary launch --aggregators`.
 LINGER_S = 60
@@ -41,6 +45,7 @@ _running = []  # Process objects of the current group. Linux ends the processes 
 _ending = []  # Process objects of earlier groups.
 _starter = None
 _list = None
+_source = None  # The rank's number among those of its machine, if they reduce locally.
 _groups_before = 0  # Numbers the keys, because a store of torchrun's outlives a group.
 
 
@@ -65,7 +70,7 @@ def url(store, rank, world, limit_s):
     must be empty.
     limit_s: the longest wait for the other ranks' addresses, in seconds.
     """
-    global _list
+    global _list, _source
     given = _given_url()
     if not given.startswith(_NO_HOST):
         raise errors.InvalidArgument(
@@ -73,8 +78,9 @@ def url(store, rank, world, limit_s):
             "with it: tributary:///job/ID?KEY=VALUE&…, without a host"
         )
     if _list is None:
-        _list = _exchange(store, rank, world, time.monotonic() + limit_s)
-    return given.replace("tributary:///", f"tributary://{_list}/", 1)
+        _list, _source = _exchange(store, rank, world, time.monotonic() + limit_s)
+    found = given.replace("tributary:///", f"tributary://{_list}/", 1)
+    return url_with(found, {"source": _source})
 
 
 def stop():
@@ -113,59 +119,85 @@ def wait_for(store, key, rank, ends_at):
     return store.get(key).decode()
 
 
-def _machine():
-    """Returns a name of this machine. Containers with networks of their own count as machines."""
-    boot = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    return f"{boot} {os.readlink('/proc/self/ns/net')}"
-
-
-def _is_first_here(store, rank, ends_at):
-    """Returns True for one rank of each machine. All ranks have published their machines."""
-    if "LOCAL_RANK" in os.environ:
-        return os.environ["LOCAL_RANK"] == "0"
-    # Started without torchrun, for example by torch.multiprocessing.
-    return all(wait_for(store, _key("machines", other), other, ends_at) != _machine() for other in range(rank))
-
-
-def _are_all_here(store, world, ends_at):
-    """Returns True if all ranks are on this machine. All ranks have published their machines."""
-    local, total = os.environ.get("LOCAL_WORLD_SIZE"), os.environ.get("WORLD_SIZE")
-    if local is not None and total is not None:
-        return local == total
-    return all(wait_for(store, _key("machines", other), other, ends_at) == _machine() for other in range(world))
-
-
-def _exchange(store, rank, world, ends_at):
-    """Starts this machine's aggregators. Returns the list of all machines'."""
-    own = {"machine": "", "aggregators": [], "failed": ""}
+def _tell(store, name, rank, world, ends_at, act):
+    """Publishes the result of act(), or its failure. Returns the results of all ranks, or raises."""
+    own = {"result": None, "failed": ""}
     try:
-        own["machine"] = _machine()
-        store.set(_key("machines", rank), own["machine"])
-        # Every rank of a machine without them is refused, and all others learn why.
-        _library.library()
-        _program()
-        if _is_first_here(store, rank, ends_at):
-            host = "127.0.0.1" if _are_all_here(store, world, ends_at) else _host(rank)
-            address = _address_of(host)
-            own["aggregators"] = [f"{host}:{_start(address, world)}" for _ in range(wanted())]
+        own["result"] = act()
     except BaseException as error:
         own["failed"] = str(error) or type(error).__name__
         raise
     finally:  # The other ranks wait for it, also after a failure.
-        store.set(_key("aggregators", rank), json.dumps(own))
-    answers = [json.loads(wait_for(store, _key("aggregators", other), other, ends_at)) for other in range(world)]
+        store.set(_key(name, rank), json.dumps(own))
+    answers = [json.loads(wait_for(store, _key(name, other), other, ends_at)) for other in range(world)]
     for other, answer in enumerate(answers):
         if answer["failed"]:
             raise errors.TributaryError(f"rank {other} could not start its aggregator: {answer['failed']}")
-    _refuse_loopback(answers)
-    return ",".join(name for answer in answers for name in answer["aggregators"])
+    return [answer["result"] for answer in answers]
 
 
-def _refuse_loopback(answers):
+def _describe():
+    # Every rank of a machine without them is refused, and all others learn why.
+    _library.library()
+    _program()
+    return _layout.describe()
+
+
+def _exchange(store, rank, world, ends_at):
+    """Starts this machine's aggregators. Returns the list for its ranks, and this rank's source there or None."""
+    layout = _layout.Layout(_tell(store, "machines", rank, world, ends_at, _describe))
+    is_first = rank in layout.firsts
+    each = wanted()
+    reduces = layout.reduces(each * len(layout.firsts))
+    job = os.environ.get("TRIBUTARY_JOB", "")
+    if reduces:
+        job = _text_of(_layout.upper_job(_layout.job_keys(), len(layout.firsts), world))
+
+    def start():
+        if not is_first:
+            return []
+        host = "127.0.0.1" if layout.is_one_machine else _host(rank)
+        address = _address_of(host)
+        sources = "" if reduces else f"sources={world}"
+        return [f"{host}:{_start(address, _free_port(address), sources, job)}" for _ in range(each)]
+
+    started = _tell(store, "aggregators", rank, world, ends_at, start)
+    _refuse_loopback(layout, started)
+    names = [name for own in started for name in own]
+    if not reduces:
+        return ",".join(names), None
+    ports = layout.lower_ports(len(names))
+
+    def start_lower():
+        for name, port in zip(names, ports) if is_first else ():
+            upper = _resolved(name)
+            keys = _layout.lower_job(_layout.job_keys(), upper, layout.index_of(rank), layout.ranks_each, world)
+            # Its socket also sends to the upper aggregator, so it cannot be bound to 127.0.0.1.
+            _start("::" if upper.startswith("[") else "0.0.0.0", port, "", _text_of(keys))
+
+    _tell(store, "lower", rank, world, ends_at, start_lower)
+    return ",".join(f"127.0.0.1:{port}" for port in ports), rank % layout.ranks_each
+
+
+def _text_of(keys):
+    return ",".join(f"{name}={value}" for name, value in keys.items())
+
+
+def _resolved(name):
+    """Returns the address of an aggregator, HOST:PORT, as numbers."""
+    host, _, port = name.rpartition(":")
+    addresses = [info[4][0] for info in socket.getaddrinfo(host.strip("[]"), None, type=socket.SOCK_DGRAM)]
+    # Debian gives a machine's own name an address of the loopback interface.
+    others = [address for address in addresses if not _is_loopback(address)]
+    address = (others or addresses)[0]
+    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+
+
+def _refuse_loopback(layout, started):
     """Raises InvalidArgument if ranks on several machines would send to an address of their own machine."""
-    machines = len({answer["machine"] for answer in answers})
-    for rank, answer in enumerate(answers):
-        host = next(iter(answer["aggregators"]), "").rpartition(":")[0]
+    machines = layout.machine_count
+    for rank, names in enumerate(started):
+        host = next(iter(names), "").rpartition(":")[0]
         if machines > 1 and _is_loopback(host):
             raise errors.InvalidArgument(
                 f"rank {rank} gives {host} as its aggregator's address, which the other {machines - 1} of "
@@ -231,15 +263,14 @@ def _free_port(address):
         return None
 
 
-def _start(address, world):
-    """Starts an aggregator on a free port of an address. Returns the port."""
-    port = _free_port(address)
+def _start(address, port, sources, job):
+    """Starts an aggregator at a port of an address. sources, job: keys of the job. Returns the port."""
     listen = f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
-    job = ",".join(filter(None, (f"id={_job_id()},sources={world},{_JOB}", os.environ.get("TRIBUTARY_JOB"))))
+    keys = ",".join(filter(None, (f"id={_job_id()}", sources, _JOB, job)))
     # setpriv: the kernel ends the aggregator like SIGTERM when this process has ended, however it ends.
     process = _start_process(
         ["setpriv", "--pdeathsig", "TERM", _program(), "serve", "--listen", listen,
-         "--linger-s", str(LINGER_S), "--job", job, "--log-level", "warn"]
+         "--linger-s", str(LINGER_S), "--job", keys, "--log-level", "warn"]
     )
     _running.append(process)
     if process.stdout.readline() != "ready\n":

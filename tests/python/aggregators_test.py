@@ -12,7 +12,7 @@ from unittest import mock
 
 import support
 import tributary
-from tributary import aggregators, errors
+from tributary import _layout, aggregators, errors
 
 
 class Store:
@@ -34,9 +34,14 @@ class Store:
             raise RuntimeError("Socket Timeout")
 
 
-def answer(*names, machine="another machine", failed=""):
+def machine(name="another machine", first=None):
+    """Returns a rank's description of its machine, as it publishes it."""
+    return json.dumps({"result": {"machine": name, "first": first, "ports": [], "seed": 0}, "failed": ""})
+
+
+def answer(*names, failed=""):
     """Returns what a rank publishes about its aggregators."""
-    return json.dumps({"machine": machine, "aggregators": names, "failed": failed})
+    return json.dumps({"result": names, "failed": failed})
 
 
 def with_variables(**variables):
@@ -63,33 +68,6 @@ class Wanted(unittest.TestCase):
             with with_variables(TRIBUTARY_AGGREGATORS=text):
                 with self.assertRaisesRegex(errors.InvalidArgument, "allowed: 1 to 16, or colocated"):
                     aggregators.wanted()
-
-
-class FirstHere(unittest.TestCase):
-    def test_is_the_local_rank_0_of_torchrun(self):
-        for local, first in (("0", True), ("1", False), ("10", False)):
-            with with_variables(LOCAL_RANK=local):
-                self.assertEqual(aggregators._is_first_here(Store({}), 3, 0), first)
-
-    def test_is_the_lowest_rank_of_the_machine_otherwise(self):
-        with with_variables():
-            store = Store({"tributary/0/machines/0": "another machine", "tributary/0/machines/1": aggregators._machine()})
-            self.assertTrue(aggregators._is_first_here(store, 1, 0))
-            self.assertFalse(aggregators._is_first_here(store, 2, 0))
-
-
-class AllHere(unittest.TestCase):
-    def test_by_torchrun_s_variables(self):
-        for local, all_here in (("4", True), ("2", False)):
-            with with_variables(LOCAL_WORLD_SIZE=local, WORLD_SIZE="4"):
-                self.assertEqual(aggregators._are_all_here(Store({}), 4, 0), all_here)
-
-    def test_by_the_machines_otherwise(self):
-        for machine, all_here in ((aggregators._machine(), True), ("another machine", False)):
-            with with_variables():
-                store = Store({f"tributary/0/machines/{rank}": aggregators._machine() for rank in range(3)}
-                              | {"tributary/0/machines/2": machine})
-                self.assertEqual(aggregators._are_all_here(store, 3, 0), all_here)
 
 
 class Address(unittest.TestCase):
@@ -126,8 +104,10 @@ LIMIT_S = 0.001
 
 class Url(unittest.TestCase):
     # Rank 1 shares rank 0's machine, rank 2 has one of its own.
-    OTHERS = {"tributary/0/aggregators/0": answer("one:7000"),
-              "tributary/0/aggregators/2": answer("two:7001", machine="a third machine")}
+    OTHERS = {"tributary/0/machines/0": machine(_layout.machine(), first=True),
+              "tributary/0/machines/2": machine("another machine", first=True),
+              "tributary/0/aggregators/0": answer("one:7000"),
+              "tributary/0/aggregators/2": answer("two:7001")}
 
     def setUp(self):
         first = mock.patch.multiple(aggregators, _list=None, _groups_before=0)
@@ -153,8 +133,9 @@ class Url(unittest.TestCase):
                 aggregators.url(Store(self.OTHERS), 1, 3, LIMIT_S)
 
     def test_a_later_group_has_keys_of_its_own(self):
-        others = {**self.OTHERS, "tributary/1/aggregators/0": answer("three:7000"),
-                  "tributary/1/aggregators/2": answer()}
+        others = {**self.OTHERS, "tributary/1/machines/0": self.OTHERS["tributary/0/machines/0"],
+                  "tributary/1/machines/2": self.OTHERS["tributary/0/machines/2"],
+                  "tributary/1/aggregators/0": answer("three:7000"), "tributary/1/aggregators/2": answer()}
         with with_variables(TRIBUTARY_AGGREGATORS="colocated", LOCAL_RANK="1"):
             aggregators.url(Store(others), 1, 3, LIMIT_S)
             aggregators.stop()
@@ -193,8 +174,8 @@ class Url(unittest.TestCase):
             self.assertRegex(text, "set MASTER_ADDR .* or TRIBUTARY_URL")
 
     def test_an_address_of_the_only_machine_is_allowed(self):
-        here = {f"tributary/0/aggregators/{rank}": answer(*names, machine=aggregators._machine())
-                for rank, names in ((0, ["127.0.0.1:7000"]), (2, []))}
+        here = {f"tributary/0/machines/{rank}": machine(_layout.machine()) for rank in (0, 2)}
+        here |= {"tributary/0/aggregators/0": answer("127.0.0.1:7000"), "tributary/0/aggregators/2": answer()}
         with with_variables(LOCAL_RANK="1"):
             self.assertEqual(aggregators.url(Store(here), 1, 3, LIMIT_S), "tributary://127.0.0.1:7000/job/1")
 
