@@ -175,8 +175,8 @@ class Directory::Watch {
     predicted_s_ = plan->predicted_s;
     const size_t count = table->entries.size();
     job_.session->set_aggregators(std::move(table));
-    return who + fmt::format("plan {} has {} aggregators, {:.3f} s for {} bytes", changes_, count,
-                             predicted_s_, config_.tensor_bytes);
+    return who + fmt::format("plan {} has {} aggregator{}, {:.3f} s for {} bytes", changes_, count,
+                             count == 1 ? "" : "s", predicted_s_, config_.tensor_bytes);
   }
 
   [[nodiscard]] std::string absent_text() const {

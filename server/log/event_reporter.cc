@@ -20,13 +20,15 @@ struct Line {
   const char* name;
 };
 
-Line line_of(EventKind kind) {
-  switch (kind) {
+Line line_of(const Event& event) {
+  switch (event.kind) {
     case EventKind::kRankJoined:
       return {LogLevel::kInfo, "rank_joined"};
     case EventKind::kRankWithdrawn:
       return {LogLevel::kInfo, "rank_withdrawn"};
     case EventKind::kJoinRefused:
+      // Every rank of a directory's job asks twice: for the list, and to join with it.
+      if (event.reason == Reason::kOtherList) return {LogLevel::kInfo, "list_given"};
       return {LogLevel::kWarn, "join_refused"};
     case EventKind::kSessionStarted:
       return {LogLevel::kInfo, "session_started"};
@@ -106,6 +108,7 @@ void add_value(const Event& event, LogFields& fields) {
       if (event.reason != Reason::kNone) fields["reason"] = wire::to_string(event.reason);
       break;
     default:
+      if (event.reason == Reason::kOtherList) break;
       if (event.reason != Reason::kNone) fields["reason"] = wire::to_string(event.reason);
   }
 }
@@ -142,7 +145,7 @@ LogFields rank_fields(const std::vector<uint32_t>& ranks) {
 }
 
 void EventReporter::report(const Event& event) {
-  const Line line = line_of(event.kind);
+  const Line line = line_of(event);
   LogFields fields = fields_of(event.job_id, numbers_in(event.ranks));
   add_value(event, fields);
   if (event.address.is_set()) fields["address"] = io::sender_text(event.address);

@@ -70,6 +70,15 @@ TEST_F(EventReporterTest, EventNamesJobRankReasonAndAddress) {
           R"({"level":"warn","event":"join_refused","job":1,"rank":3,"reason":"wrong_world","address":"10.0.0.3:40112"})"));
 }
 
+// Every rank of a directory's job gets the list this way.
+TEST_F(EventReporterTest, AnswerOfADirectoryIsNoWarning) {
+  Event event{
+      .kind = EventKind::kJoinRefused, .job_id = 1, .reason = wire::Reason::kOtherList, .at = now_};
+  trio_ml::include(event.ranks, 3);
+  reporter_.report(event);
+  EXPECT_THAT(lines(), ElementsAre(R"({"level":"info","event":"list_given","job":1,"rank":3})"));
+}
+
 TEST_F(EventReporterTest, EventOfAJobHasNoRank) {
   reporter_.report({.kind = EventKind::kSessionStarted, .job_id = 2, .value = 4, .at = now_});
   reporter_.report({.kind = EventKind::kSessionEnded,
