@@ -26,6 +26,7 @@ constexpr uint32_t kStepsMax = 64;
 constexpr uint32_t kGradients = 4;
 constexpr uint32_t kBlocks = 8;
 constexpr uint32_t kPacketBytesMax = 160;
+constexpr uint32_t kParameters = 3 * kGradients - 1;  ///< Of the asynchronous job.
 /// Most packets that one step may cause: a notice and a result to each source, for each block.
 constexpr uint32_t kRepliesMax = 128;
 
@@ -33,7 +34,16 @@ constexpr uint64_t kUpwardKey = 5;
 constexpr uint64_t kUpperResultKey = 6;
 const Endpoint kUpper = Endpoint::ipv4(0x0a000001, 12000);
 
-enum Job : uint32_t { kPlain, kTimed, kPinned, kGroup, kLower, kUpperJob, kJobKinds };
+enum Job : uint32_t {
+  kPlain,
+  kTimed,
+  kPinned,
+  kGroup,
+  kLower,
+  kUpperJob,
+  kAsynchronous,
+  kJobKinds
+};
 
 JobConfig job_of(uint32_t kind) {
   JobConfig job{.sources = 2, .block_cnt_max = kBlocks, .block_grad_max = kGradients};
@@ -43,6 +53,8 @@ JobConfig job_of(uint32_t kind) {
   if (kind == kLower) job.upstream = kUpper;
   if (kind == kUpperJob) job.sources_are_aggregators = true;
   if (kind == kLower || kind == kUpperJob) job.world = 4;
+  job.asynchronous = kind == kAsynchronous;
+  if (job.asynchronous) job.parameters = kParameters;
   return job;
 }
 
@@ -96,6 +108,7 @@ class Run {
         const uint32_t world = bed_.job().config.ranks();
         Message join = trio_ml::join_message(source, 1 + in_.below(4), world);
         join.body.key = cookies_[source];
+        if (bed_.job().config.asynchronous) ask_for_share(join.body);
         return deliver_damaged(encoded(join));
       }
       case kFromUpstream:
@@ -112,6 +125,13 @@ class Run {
     }
   }
 
+  /// Asks for all parameters, or for a part of them that may be empty.
+  void ask_for_share(wire::ControlBody& body) {
+    body.asynchronous = true;
+    body.share.before = in_.below(3);
+    body.share.all = body.share.before + body.share.own + in_.below(3);
+  }
+
   Values lanes() { return Values(1 + in_.below(kGradients), 7); }
 
   /// Returns workers 0 to 3, of which two are in the job, or a stranger.
@@ -125,7 +145,11 @@ class Run {
     const auto type = static_cast<MessageType>(in_.below(wire::kMessageTypeLast + 1));
     const uint32_t block = in_.take<uint8_t>();
     const Values values = lanes();
-    if (type == MessageType::kContribution) return member.contribution_bytes(block, values);
+    if (type == MessageType::kContribution) {
+      Message push = member.contribution(block, values);
+      if (bed_.job().config.asynchronous) push.extension.tensor_elements = kParameters;
+      return encoded(push, values);
+    }
     Message message = member.message(type, block);
     message.header.grad_cnt = static_cast<uint16_t>(values.size());
     return encoded(message, wire::is_control(type) ? Values{} : values);
@@ -220,8 +244,10 @@ void run(std::span<const uint8_t> input) {
 }
 
 /// Writes a step of a source that nothing damages.
-void put_join(InputWriter& out, uint32_t source) {
-  out.put8({kJoin, source, source, source, 0});  // Its nonce, its address, no damage.
+void put_join(InputWriter& out, uint32_t kind, uint32_t source) {
+  out.put8({kJoin, source, source});            // Its nonce.
+  if (kind == kAsynchronous) out.put8({0, 0});  // All parameters.
+  out.put8({source, 0});                        // Its address, no damage.
 }
 void put_contribution(InputWriter& out, uint32_t source, uint32_t block) {
   out.put8({kFromMember, source, 0, block, kGradients - 1, source, 0});
@@ -234,7 +260,7 @@ std::vector<Bytes> seeds() {
       InputWriter session;
       session.put8({kind, frames});
       // Twice for a cookie, and once more to confirm.
-      for (const uint32_t source : {0U, 0U, 1U, 1U, 0U}) put_join(session, source);
+      for (const uint32_t source : {0U, 0U, 1U, 1U, 0U}) put_join(session, kind, source);
       if (kind == kLower) session.put8({kFromUpstream, 11, 0, 0, kFromUpstream, 5, 0});
       for (uint32_t block = 0; block < 3; block++) {
         put_contribution(session, 0, block);
