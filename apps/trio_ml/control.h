@@ -321,6 +321,10 @@ template <microcode::Machine M>
 void serve_stranger(M& m, Shard& shard, Job& job, const Message& message, const Arrival& arrival) {
   const uint32_t source = message.header.src_id;
   if (message.extension.type == MessageType::kLeave) {
+    // Workers send a leave several times; the later ones may arrive after the session has ended.
+    if (job.session.was_member(source, message.extension.key)) {
+      return refuse(m, shard, Outcome::kWrongSession);
+    }
     if (job.end.is_sealed() && !opens_lasting_seal(m, job, message, arrival)) {
       return refuse(m, shard, Outcome::kBadSeal);
     }
@@ -331,7 +335,6 @@ void serve_stranger(M& m, Shard& shard, Job& job, const Message& message, const 
                  {.kind = EventKind::kRankWithdrawn, .at = m.now(), .address = arrival.source});
     }
     if (what != Session::Withdrawal::kUnknown) return refuse(m, shard, Outcome::kLeave);
-    // Workers send a leave several times; the later ones may arrive after the session has ended.
   } else {
     send_reset(m, shard, job, message, arrival);
   }

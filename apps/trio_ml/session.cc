@@ -471,6 +471,10 @@ bool Session::leave(uint32_t source, uint32_t lost_aggregator) {
   return true;
 }
 
+bool Session::was_member(uint32_t source, uint64_t key) const {
+  return key == key_of(source, number() == 0 ? sessions_started_ : sessions_started_ - 1);
+}
+
 bool Session::expire(Instant now) {
   if (number() == 0 || !nobody_left(now) || TRIB_MUTANT(kSessionNeverEnds)) return false;
   end();

@@ -155,6 +155,9 @@ class Session {
   /// Removes a member. @return whether this ended the session.
   /// @param lost_aggregator See wire::ExtensionFields::tensor_elements.
   bool leave(uint32_t source, uint32_t lost_aggregator = 0);
+  /// Tells whether a key was the source's in the last session that has ended. Copies of its worker's
+  /// leave arrive later, perhaps in the next session.
+  [[nodiscard]] bool was_member(uint32_t source, uint64_t key) const;
   /// The state of a worker that withdraws its join, found by its nonce.
   enum class Withdrawal : uint8_t { kUnknown, kPending, kMember };
   /// Cancels a pending join. For kMember the caller must call leave().

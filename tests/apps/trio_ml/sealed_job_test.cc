@@ -72,21 +72,23 @@ class SealedMember {
 
 class SealedJob : public ::testing::Test {
  protected:
-  void SetUp() override {
+  void SetUp() override { start(members_); }
+  /// Lets both workers join until their session has started.
+  void start(std::array<SealedMember, 2>& members) {
+    uint32_t welcomed = 0;
     for (uint32_t round = 0; round < 6; round++) {
-      for (const Reply& reply : members_[round % 2].join(bed_)) {
+      for (const Reply& reply : members[round % 2].join(bed_)) {
         if (reply.message.extension.type != MessageType::kWelcome) continue;
-        members_[reply.message.body.source].start(reply.message);
-        welcomed_++;
+        members[reply.message.body.source].start(reply.message);
+        welcomed++;
       }
     }
-    ASSERT_GE(welcomed_, 2U);
+    ASSERT_GE(welcomed, 2U);
     static_cast<void>(bed_.take());
   }
 
   Bed bed_{sealed_job()};
   std::array<SealedMember, 2> members_{SealedMember(0), SealedMember(1)};
-  uint32_t welcomed_ = 0;
 };
 
 TEST_F(SealedJob, SumsSealedContributions) {
@@ -127,6 +129,26 @@ TEST_F(SealedJob, ReplayedLeaveDoesNotEndTheSession) {
   leave[leave.size() - 1] ^= std::byte{1};
   expect_refused(bed_, leave, worker(0), Outcome::kBadSeal);
   EXPECT_FALSE(bed_.session().has_left(0));
+}
+
+// A worker sends its leave several times. Copies must not look like forgeries, whether they arrive after the
+// session's end or in the next session.
+TEST_F(SealedJob, CopiesOfALeaveAreOfAnEarlierSession) {
+  std::vector<Bytes> copies;
+  for (SealedMember& member : members_) {
+    bed_.deliver(member.control(MessageType::kLeave), worker(member.member().source));
+    copies.push_back(member.control(MessageType::kLeave));
+  }
+  ASSERT_EQ(bed_.session().number(), 0U);
+  for (uint32_t source = 0; source < copies.size(); source++) {
+    expect_refused(bed_, copies[source], worker(source), Outcome::kWrongSession);
+  }
+  std::array<SealedMember, 2> next{SealedMember(0, /*nonce=*/500), SealedMember(1, /*nonce=*/501)};
+  start(next);
+  for (uint32_t source = 0; source < copies.size(); source++) {
+    expect_refused(bed_, copies[source], worker(source), Outcome::kWrongSession);
+    EXPECT_FALSE(bed_.session().has_left(source));
+  }
 }
 
 // An attacker replays a packet to another aggregator that has the same secret. If that aggregator

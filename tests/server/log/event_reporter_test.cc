@@ -132,12 +132,14 @@ TEST_F(EventReporterTest, RefusalsAndDropsAreCountedByReason) {
   EXPECT_THAT(lines(), IsEmpty());
   made.add(Outcome::kWrongKey, {3, 0});
   made.add(Outcome::kWrongSession, {4, 0});
+  made.add(Outcome::kReplayed, {6, 0});
   made.ports[0].tx_refused = 2;
   made.add(Outcome::kResetSent, {5, 0});
   reporter_.compare(made);
   EXPECT_THAT(
       lines(),
       ElementsAre(
+          R"({"level":"debug","event":"packets_refused","reason":"replayed","packets":6})",
           R"({"level":"warn","event":"packets_refused","reason":"wrong_key","packets":3})",
           R"({"level":"debug","event":"packets_refused","reason":"wrong_session","packets":4})",
           R"({"level":"warn","event":"packets_dropped","reason":"tx_refused","packets":2})",
