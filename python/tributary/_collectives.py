@@ -14,7 +14,8 @@ import torch
 import torch.distributed as dist
 
 from . import errors
-from ._work import AfterWork
+from ._gloo import of_contiguous
+from ._work import AfterWork, writing
 
 BYTES_IN_LANE = 4
 # Types of Gloo in torch 1.13. Others go through the aggregator, or through Gloo as bytes.
@@ -26,6 +27,18 @@ GLOO_TYPES = (
 def _is_empty(tensors):
     """Returns True if there is nothing to send. Gloo divides by the length."""
     return all(tensor.layout == torch.strided and tensor.numel() == 0 for tensor in tensors)
+
+
+def refuse_shared_elements(tensors):
+    """Raises InvalidArgument if elements share memory, where each element's sum would overwrite another's."""
+    for tensor in tensors:
+        if tensor.layout == torch.strided and any(
+            stride == 0 and size > 1 for size, stride in zip(tensor.shape, tensor.stride())
+        ):
+            raise errors.InvalidArgument(
+                f"elements of the tensor share memory (shape {tuple(tensor.shape)}, strides {tensor.stride()}), as "
+                "expand() makes them; give a tensor that owns its elements, as clone() makes it"
+            )
 
 
 def _as_lanes(tensor):
@@ -80,7 +93,7 @@ def check_variable():
 
 
 class Collectives:
-    """Mixed into TributaryGroup, which has inner, mitigated(), meet_in(), goes_through() and submit()."""
+    """Mixed into TributaryGroup, which has the methods that self calls here."""
 
     def by_gloo(self, tensor):
         """Returns True if Gloo moves the bytes of this tensor."""
@@ -89,12 +102,18 @@ class Collectives:
         wanted = os.environ.get("TRIBUTARY_COLLECTIVES", "gloo") == "aggregator"
         return not wanted and tensor.dtype in GLOO_TYPES
 
+    def _check_root(self, root):
+        if not 0 <= root < self.size():
+            raise errors.InvalidArgument(f"rank {root} is not in the group; allowed: 0 to {self.size() - 1}")
+
     # --- Bytes ---
 
     def broadcast(self, tensors, opts=None):
         if isinstance(tensors, torch.Tensor):
             tensors = [tensors]
         root = opts.rootRank if opts is not None else 0
+        self._check_root(root)
+        refuse_shared_elements(tensors)
         if _is_empty(tensors):
             return AfterWork([], tensors)
         if len(tensors) != 1 or self.by_gloo(tensors[0]):
@@ -103,7 +122,8 @@ class Collectives:
         lanes = _as_lanes(tensor)
         if lanes is not None:  # In place.
             if self.rank() != root:
-                lanes.zero_()
+                with writing(lanes):
+                    lanes.zero_()
             return self.submit_lanes(lanes, tensors)
         own = _bytes_of(tensor)
         lanes = _lanes_for(own.numel())
@@ -114,7 +134,7 @@ class Collectives:
     def _broadcast_by_gloo(self, tensors, opts):
         options = () if opts is None else (opts,)
         if len(tensors) != 1 or not _needs_bytes(tensors[0]):
-            return self.inner.broadcast(tensors, *options)
+            return of_contiguous(self.inner.broadcast, tensors, *options)
         part = _bytes_of(tensors[0])
         work = self.inner.broadcast([part], *options)
         # DDP, in C++, would lose the methods of an AfterWork. Its tensors are contiguous.
@@ -144,8 +164,9 @@ class Collectives:
             return self._gather_bytes(_chunks(output.detach(), world), given, [output])
         first = self.rank() * part.numel()
         own = part.clone() if given.data_ptr() == output.data_ptr() + first * BYTES_IN_LANE else part
-        lanes.zero_()  # In place: `given` may be a part of `output`.
-        lanes[first : first + part.numel()] = own
+        with writing(lanes):
+            lanes.zero_()  # In place: `given` may be a part of `output`.
+            lanes[first : first + part.numel()] = own
         return self.submit_lanes(lanes, [output])
 
     def allgather_into_tensor_coalesced(self, outputs, inputs, opts=None):
@@ -194,16 +215,18 @@ class Collectives:
 
     def reduce(self, tensors, opts=None):
         root = opts.rootRank if opts is not None else 0
+        self._check_root(root)
+        refuse_shared_elements(tensors)
         op_name = self.op_name(opts)
         by_aggregator = self.goes_through(tensors[0], op_name) and not self.by_gloo(tensors[0])
         if len(tensors) != 1 or not by_aggregator:
-            return self.inner.reduce(tensors, *(() if opts is None else (opts,)))
+            return of_contiguous(self.inner.reduce, tensors, *(() if opts is None else (opts,)))
         # Only the root's tensor changes.
         summed = tensors[0] if self.rank() == root else tensors[0].clone()
         return self.submit(summed, op_name, result=tensors)
 
     def reduce_scatter(self, outputs, inputs, opts=None):
-        return self._scatter_sum(outputs[0], [part.view(-1) for part in inputs[0]], opts)
+        return self._scatter_sum(outputs[0], inputs[0], opts)
 
     def _reduce_scatter_base(self, output, given, opts=None):
         return self._scatter_sum(output, _chunks(given.contiguous(), self.size()), opts)
@@ -212,6 +235,7 @@ class Collectives:
         return self._in_turn(self._reduce_scatter_base, outputs, inputs, opts)
 
     def _scatter_sum(self, output, parts, opts):
+        self.settle_works_of(parts)
         flat = torch.cat([part.reshape(-1) for part in parts])
         first = sum(part.numel() for part in parts[: self.rank()])
 
@@ -224,6 +248,7 @@ class Collectives:
         return AfterWork([self.allreduce([flat], all_reduce_opts)], [output], keep_own)
 
     def allreduce_coalesced(self, tensors, opts=None):
+        self.settle_works_of(tensors)
         if any(tensor.layout != torch.strided or tensor.dtype != tensors[0].dtype for tensor in tensors):
             options = () if opts is None else (opts,)
             return self.meet_in(lambda: self.inner.allreduce_coalesced(tensors, *options))

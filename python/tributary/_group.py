@@ -2,7 +2,6 @@
 """The process group whose all-reduces go through the aggregator. tributary.torch describes it."""
 
 import collections
-import ctypes
 import functools
 import os
 import sys
@@ -15,11 +14,12 @@ import torch.distributed as dist
 from . import errors
 from ._announce import warn
 from ._backward import reduces_gradients
-from ._collectives import Collectives, check_variable
+from ._collectives import Collectives, check_variable, refuse_shared_elements
+from ._gloo import of_contiguous
 from ._meetings import Meetings
 from ._staging import Submitter, copy_to_host
 from ._urgency import Urgency
-from ._work import KeptWorks, Submissions, TributaryWork, Waiters, memory_of
+from ._work import KeptWorks, Submissions, TributaryWork, Waiters, memory_of, tensors_in
 from .communicator import Communicator, aggregators_of, keys_of, url_without
 
 BACKEND = "tributary"
@@ -104,10 +104,12 @@ class TributaryGroup(Collectives, dist.ProcessGroup):
         self.calls += 1
         if isinstance(tensors, torch.Tensor):
             tensors = [tensors]
+        refuse_shared_elements(tensors)
         op_name = op_name_of(opts)
         if len(tensors) != 1 or not self._may_lack_ranks(tensors[0], op_name):
-            start = functools.partial(self.inner.allreduce, tensors, *(() if opts is None else (opts,)))
-            return self.meet_in(start)
+            self.settle_works_of(tensors)
+            options = () if opts is None else (opts,)
+            return self.meet_in(lambda: of_contiguous(self.inner.allreduce, tensors, *options))
         return self._submit(tensors[0], op_name)
 
     def meet_in(self, start):
@@ -215,6 +217,12 @@ class TributaryGroup(Collectives, dist.ProcessGroup):
             earlier = self._works.overlapping(memory)
         for work in earlier:
             work.settle()
+
+    def settle_works_of(self, arguments):
+        """Waits for all-reduces of the tensors of nested lists, which another operation reads or writes."""
+        for tensor in tensors_in(arguments):
+            if tensor.layout == torch.strided:
+                self._finish_works_of(memory_of(tensor))
 
     def _new_urgency(self):
         """Returns the priorities of the URL. With mitigation all are 0, because a late rank cannot receive others."""
@@ -373,6 +381,17 @@ def _count(function):
     return counted
 
 
+def _in_order(function):
+    """Makes an operation of Gloo wait for all-reduces of its tensors that are in flight."""
+
+    @functools.wraps(function)
+    def ordered(self, *arguments, **named):
+        self.settle_works_of(arguments)
+        return function(self, *arguments, **named)
+
+    return ordered
+
+
 def _meet(function):
     @functools.wraps(function)
     def meeting(self, *arguments, **named):
@@ -383,62 +402,10 @@ def _meet(function):
 
 for _method in DELEGATED:
     if hasattr(dist.ProcessGroup, _method):
-        _function = delegate(_method)
+        _function = _in_order(delegate(_method))
         setattr(TributaryGroup, _method, _function if _method in OF_TWO_RANKS else _meet(_function))
 for _method in COUNTED:
-    setattr(TributaryGroup, _method, _meet(_count(getattr(Collectives, _method))))
-
-
-class _LentStore(dist.Store):
-    """Passes the calls of a Gloo group's constructor on to a store, until give_back().
-
-    A Gloo group holds its store, and lives until the process ends. Without this class rank 0's server would
-    outlive destroy_process_group(), and the next init_process_group() would find its port taken.
-    """
-
-    def __init__(self, store):
-        super().__init__()
-        self._store = store
-
-    def give_back(self):
-        self._store = None
-
-    def _lent(self):
-        if self._store is None:
-            raise RuntimeError("Gloo used its store after it had connected all ranks")
-        return self._store
-
-    def set(self, key, value):
-        self._lent().set(key, value)
-
-    def get(self, key):
-        return self._lent().get(key)
-
-    def add(self, key, amount):
-        return self._lent().add(key, amount)
-
-    def wait(self, *arguments):
-        self._lent().wait(*arguments)
-
-    def check(self, keys):
-        return self._lent().check(keys)
-
-
-def create_gloo(name, store, rank, world, limit):
-    """Returns a Gloo group that lives until the process ends, and does not keep `store`.
-
-    Its destructor can hang the end of a script: it holds the interpreter's lock while it joins Gloo's threads,
-    which need that lock to free tensors.
-    """
-    # Newer versions of torch connect ranks at their first message if this is set, and need the store then.
-    connects_later = os.environ.get("TORCH_GLOO_LAZY_INIT", "0") not in ("", "0")
-    lent = store if connects_later else _LentStore(store)
-    group = dist.ProcessGroupGloo(dist.PrefixStore(name, lent), rank, world, limit)
-    for kept in (group, lent):
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(kept))
-    if not connects_later:
-        lent.give_back()
-    return group
+    setattr(TributaryGroup, _method, _meet(_in_order(_count(getattr(Collectives, _method)))))
 
 
 def op_name_of(opts):

@@ -10,6 +10,7 @@ all-reduce of a callback is submitted after the backward pass has submitted its 
 """
 
 import collections
+import contextlib
 import queue
 import threading
 import time
@@ -32,6 +33,24 @@ def memory_of(tensor):
         return 0, 0
     last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride()))
     return tensor.data_ptr(), tensor.data_ptr() + (last + 1) * tensor.element_size()
+
+
+def tensors_in(arguments):
+    """Yields the tensors of nested lists and tuples."""
+    if isinstance(arguments, torch.Tensor):
+        yield arguments
+    elif isinstance(arguments, (list, tuple)):
+        for argument in arguments:
+            yield from tensors_in(argument)
+
+
+def writing(arguments):
+    """Returns a context in which this thread may write the tensors of nested lists.
+
+    A tensor that was made in torch.inference_mode() may be written only in that mode, which each thread enters itself.
+    """
+    made_there = any(tensor.is_inference() for tensor in tensors_in(arguments))
+    return torch.inference_mode() if made_there else contextlib.nullcontext()
 
 
 class KeptWorks:
@@ -104,18 +123,25 @@ class TributaryWork(_Work):
         with self._lock:
             if self._settled:
                 return True
-            if error is not None:
-                self._error = self._group.take_error(error, self.staged)
-            else:
-                self._group.take_report(self, report)
-            if self.staged is not self._tensor:
-                self._tensor.copy_(self.staged)
-            if self._finish is not None and self._error is None:
-                self._finish()
+            try:
+                with writing([self._tensor, self.staged, self._tensors]):
+                    self._write(report, error)
+            except Exception as failed:  # Only a caller that waits for this work may get it.
+                self._error = self._error or failed
             self._settled = True
             # The work may be kept for long. Keep only the tensors that result() returns.
             self._operation = self._tensor = self._finish = self.staged = None
         return True
+
+    def _write(self, report, error):
+        if error is not None:
+            self._error = self._group.take_error(error, self.staged)
+        else:
+            self._group.take_report(self, report)
+        if self.staged is not self._tensor:
+            self._tensor.copy_(self.staged)
+        if self._finish is not None and self._error is None:
+            self._finish()
 
     def wait(self, timeout=None):
         seconds = timeout.total_seconds() if timeout is not None else 0
@@ -203,7 +229,8 @@ class AfterWork(_Work):
     def _finish_once(self):
         with self._finish_lock:
             if not self._finished:
-                self._finish()
+                with writing(self._result):
+                    self._finish()
                 self._finished = True
                 self._finish = None  # It may hold tensors.
 

@@ -30,13 +30,13 @@ from torch.distributed.constants import default_pg_timeout
 from . import _guard, _hierarchical, _monitored, _one_line, _signals, _uneven, aggregators, errors
 from ._catch_up import CatchUp
 from ._ending import end_active, leave_at_end
+from ._gloo import create_gloo
 from ._group import (
     BACKEND,
     Degraded,
     TributaryGroup,
     active_group,
     active_or_none,
-    create_gloo,
     set_active,
 )
 from ._guard import check_parameters

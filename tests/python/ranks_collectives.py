@@ -115,6 +115,67 @@ def tensors_that_are_not_contiguous():
     assert images.flatten().tolist() == [2.0 * value for value in range(24)]
     dist.broadcast(square.t(), src=1)
     assert square.sum() == 12
+    for handed_on in (lambda tensor: dist.all_reduce(tensor, dist.ReduceOp.MAX), lambda tensor: dist.broadcast(tensor, src=1),
+                      lambda tensor: dist.reduce(tensor, dst=0, op=dist.ReduceOp.MAX)):
+        values = torch.arange(8.0)
+        values[::2] += 10 * rank
+        handed_on(values[::2])
+        assert rank == 1 or values.tolist() == [10, 1, 12, 3, 14, 5, 16, 7], values
+
+
+def refused_tensors():
+    """A refusal leaves nothing behind that a later call could report."""
+    for call in (dist.all_reduce, lambda tensor: dist.broadcast(tensor, src=0), lambda tensor: dist.reduce(tensor, dst=0)):
+        for dtype in (torch.float32, torch.float64, torch.bfloat16):
+            refused(lambda: call(torch.ones(1, dtype=dtype).expand(4)), "clone()")
+    for dtype in (torch.float32, torch.bfloat16):
+        refused(lambda: dist.broadcast(torch.ones(4, dtype=dtype), src=2), "rank 2 is not in the group; allowed: 0 to 1")
+        refused(lambda: dist.reduce(torch.ones(4, dtype=dtype), dst=7), "rank 7 is not in the group; allowed: 0 to 1")
+    tensor = torch.ones(4)
+    dist.all_reduce(tensor)
+    assert tensor.tolist() == 4 * [2]
+
+
+def refused(call, text):
+    try:
+        call()
+        raise AssertionError(f"taken, without the text {text}")
+    except tributary.InvalidArgument as error:
+        assert text in str(error), error
+
+
+def tensors_of_inference_mode():
+    with torch.inference_mode():
+        of_the_mode = [torch.arange(6.0).view(2, 3).t() + rank for _ in range(6)]
+        dist.all_reduce(of_the_mode[0])
+        dist.all_reduce(of_the_mode[1], async_op=True).get_future().wait()  # Written by another thread.
+        dist.reduce_scatter(of_the_mode[5], of_the_mode[5:] + [torch.arange(6.0).view(2, 3).t() + rank])
+    dist.all_reduce(of_the_mode[2])
+    for tensor in [*of_the_mode[:3], of_the_mode[5]]:
+        assert tensor.t().flatten().tolist() == [1, 3, 5, 7, 9, 11], tensor
+    with torch.inference_mode():
+        halves = [torch.full((6,), 1.0 + rank).to(torch.bfloat16) for _ in range(3)]
+    dist.broadcast(halves[0], src=1)
+    dist.all_gather(halves[1:], halves[0])
+    assert all(half.tolist() == 6 * [2] for half in halves), halves
+
+
+def gloo_after_a_sum_in_flight():
+    """Each operation reads the sum of the tensor that the call before it writes."""
+    large = 1_000_000
+    for _ in range(5):
+        tensor, other = torch.full((large,), 1.0 + rank), torch.empty(large)
+        works = [dist.all_reduce(tensor, async_op=True),
+                 dist.all_reduce(tensor, dist.ReduceOp.MAX, async_op=True)]
+        for work in works:
+            work.wait()
+        assert tensor.eq(3).all()
+        dist.all_reduce(tensor, async_op=True)
+        dist.reduce_scatter(other[: large // 2], list(tensor.chunk(2)))
+        assert other[: large // 2].eq(12).all()
+        dist.all_reduce(tensor, async_op=True)
+        dist.all_gather([other, torch.empty(large)], tensor)
+        assert other.eq(12).all()
 
 
 def infinities():
@@ -177,7 +238,8 @@ assert dist.get_backend() == "tributary"
 assert tributary.torch.active_group().communicator.info()["world"] == 2
 for check in (types_and_operations, handed_to_gloo, lists_exchanged_among_all,
               gradients_through_all_gather, monitored_barriers, several_on_their_way,
-              sums_of_the_same_memory, tensors_that_are_not_contiguous, infinities,
+              sums_of_the_same_memory, tensors_that_are_not_contiguous, refused_tensors,
+              tensors_of_inference_mode, gloo_after_a_sum_in_flight, infinities,
               an_overflow_as_a_loss_scaler_expects_it, gradients_are_the_mean):
     check()
 dist.barrier()

@@ -112,6 +112,19 @@ class Completed(unittest.TestCase):
         self.assertEqual(seen, [False])
 
 
+class Failed(unittest.TestCase):
+    def test_only_the_caller_that_waits_gets_the_error(self):
+        def fail():
+            raise ValueError("results cannot be written")
+
+        work, operation = new_work(finish=fail)
+        operation.is_done = True
+        self.assertTrue(work.settle() and work.is_settled())  # As a later call for the same memory does.
+        with self.assertRaisesRegex(ValueError, "cannot be written"):
+            work.wait()
+        self.assertFalse(work.is_success())
+
+
 class Memory(unittest.TestCase):
     def test_a_finished_work_keeps_only_its_result(self):
         work, operation = new_work()
