@@ -21,6 +21,9 @@ const std::vector<Figure>& figures() {
 
 namespace {
 
+/// Within a tenth.
+bool agrees(double here, double paper) { return std::abs(here / paper - 1) <= 0.1; }
+
 /// Returns the values of a key over the points. A pattern that never delays counts as none.
 std::set<std::string> values_over(std::span<const Point> points, const ScenarioKey& key) {
   std::set<std::string> values;
@@ -95,10 +98,22 @@ FigureRow figure_row(const FigureOptions& options, const char* figure, std::stri
 
 void compare_with_paper(const FigureOptions& options, FigureRow& row, double paper,
                         std::string cause) {
-  constexpr double kAgrees = 0.1;
   row.paper = paper;
   const bool is_own = !options.quick && options.iterations == 0 && options.settings.empty();
-  if (is_own && std::abs(row.here / paper - 1) > kAgrees) row.explained = std::move(cause);
+  if (is_own && !agrees(row.here, paper)) row.explained = std::move(cause);
+}
+
+std::string cause_with_settings(std::string cause, double paper,
+                                std::span<const SettingValue> settings) {
+  const char* before = " Measured: ";
+  bool is_met = false;
+  for (const SettingValue& with : settings) {
+    cause += fmt::format("{}{} gives {}, {:.2f} of the paper's value", before, with.setting,
+                         short_number(with.here), with.here / paper);
+    before = "; ";
+    is_met |= agrees(with.here, paper);
+  }
+  return cause + (is_met ? "." : ". No setting measured here is within a tenth of it.");
 }
 
 }  // namespace tributary::lab

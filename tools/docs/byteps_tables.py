@@ -31,7 +31,7 @@ def overview_14(rows: Rows) -> list[str]:
     return ["[byteps-14](#byteps-figure-14-strategies-inside-machines)",
             "training speed, best strategy inside a machine over the common one, PCIe only",
             "up to " + fixed(row["paper"]), fixed(row["here"]), fixed(row["here"] / row["paper"]),
-            "lower: here the network hides most of the difference"]
+            "lower: here the network hides most of the difference; it agrees with less computation"]
 
 
 def overview_15(rows: Rows) -> list[str]:
@@ -42,7 +42,7 @@ def overview_15(rows: Rows) -> list[str]:
             series([row["paper"] for row in found], percents),
             series([row["here"] for row in found], percents),
             series([row["here"] / row["paper"] for row in found]),
-            "higher: costs that do not follow from bytes are not modelled"]
+            "higher: here gradients travel during the backward pass; it agrees if they travel after it"]
 
 
 def overview_16(rows: Rows) -> list[str]:

@@ -2,6 +2,7 @@
 // Method: the figures of the BytePS paper at their quick size, against the paper's statements and
 // the bounds that equation 6 sets.
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -61,6 +62,14 @@ TEST(Byteps14, StrategiesInsideAMachineStandInThePapersOrder) {
   EXPECT_GT(over_all_gpus, 1);
   EXPECT_LE(over_all_gpus, 1.20);  // "Up to" (§7.3).
   EXPECT_GE(value_at(figure, "PCIe, CPU-assisted over all-reduce", 0), 1);
+  // Less computation hides less of the communication.
+  const double half =
+      value_at(figure, "PCIe, CPU-assisted over all GPUs, half of the computation", 0);
+  const double eighth =
+      value_at(figure, "PCIe, CPU-assisted over all GPUs, an eighth of the computation", 0);
+  EXPECT_GT(half, over_all_gpus);
+  EXPECT_GT(eighth, half);
+  EXPECT_LE(eighth, 1.20);
 }
 
 TEST(BytepsModels, GradientsAndComputationAreTheSources) {
@@ -109,6 +118,54 @@ TEST(Byteps15, MoreCommunicationGainsMore) {
   }
   EXPECT_GT(value_at(figure, "UGATIT, with spare machines over all-reduce", 32),
             value_at(figure, "ResNet-50, with spare machines over all-reduce", 32));
+}
+
+/// Returns outcomes of the points, each an iteration as long as UGATIT's computation over the share
+/// that `share` returns for its label.
+template <class Share>
+std::vector<PointOutcome> outcomes_by_label(const std::vector<Point>& points, const Share& share) {
+  std::vector<PointOutcome> outcomes(points.size());
+  for (size_t i = 0; i < points.size(); i++) {
+    outcomes[i].result.mean_iteration =
+        from_ns(as_ns(ugatit_model().computation()) / share(points[i].label));
+  }
+  return outcomes;
+}
+
+TEST(Byteps15, RowsFarFromThePaperNameTheSettingThatMeetsIt) {
+  const auto points = byteps_15().points({});
+  ASSERT_EQ(points->size(), 3 * (5 * 3 + 4));
+  const auto outcomes = outcomes_by_label(*points, [](const std::string& label) {
+    if (label == "UGATIT, 256 GPUs, no overlap, all-reduce at 80 % of its rate") return 0.40;
+    if (label == "UGATIT, 256 GPUs, all-reduce, no overlap") return 0.50;
+    return label == "UGATIT, 256 GPUs, with spare machines, no overlap" ? 0.75 : 1.0;
+  });
+  const FigureOutcome figure = byteps_15().finish({}, *points, outcomes);
+  EXPECT_NEAR(value_at(figure, "UGATIT, with spare machines over all-reduce, no overlap", 256), 1.5,
+              1e-6);
+  EXPECT_NEAR(value_at(figure,
+                       "UGATIT, with spare machines over all-reduce, no overlap, all-reduce at "
+                       "80 % of its rate",
+                       256),
+              1.875, 1e-6);
+  for (const FigureRow& row : figure.rows) {
+    if (row.series == "UGATIT, with spare machines") {  // The last is that of 256 GPUs.
+      EXPECT_EQ(row.explained.empty(), row.x != 256);
+      EXPECT_EQ(row.explained.find("no overlap, all-reduce"), std::string::npos);
+    }
+    if (row.series != "UGATIT, with spare machines over all-reduce" || row.x != 256) continue;
+    EXPECT_THAT(row.explained, testing::EndsWith("Measured: no overlap gives 1.5, 0.82 of the "
+                                                 "paper's value; no overlap, all-reduce at 80 % of "
+                                                 "its rate gives 1.875, 1.02 of the paper's "
+                                                 "value."));
+  }
+}
+
+TEST(Figure, SaysSoIfNoSettingMeetsThePaper) {
+  const std::vector<SettingValue> far{{.setting = "less", .here = 1.5}};
+  EXPECT_EQ(cause_with_settings("Why.", 2.0, far),
+            "Why. Measured: less gives 1.5, 0.75 of the paper's value. No setting measured here is "
+            "within a tenth of it.");
 }
 
 TEST(Byteps16, BertScalesAsThePaperStates) {
