@@ -70,7 +70,11 @@ void run(std::span<const uint8_t> input) {
   // A frame of a plain IP packet has 14 bytes more than its record, which has 16 bytes besides. Of a
   // compressed file, the size says nothing.
   const bool is_compressed = input.size() > 1 && input[0] == 0x1f && input[1] == 0x8b;
-  if (!is_compressed) EXPECT_LE(packets.bytes, input.size());
+  if (!is_compressed) {
+    EXPECT_LE(packets.bytes, input.size());
+  }
+  // A few bytes can decompress to thousands of packets.
+  if (packets.count > 1'000) return;
   for (const programs::Program& program : programs::programs()) run_program(program, file.path());
 }
 
