@@ -68,7 +68,7 @@ void add_capture_run(CLI::App& command, const CaptureProgram& program, const std
   const auto flags = std::make_shared<RunFlags>(command, program, title);
   command
       .add_option("--in", flags->request.in,
-                  "Capture to read, pcap or pcapng; - for standard input")
+                  "Capture to read, pcap or pcapng, also gzip-compressed; - for standard input")
       ->type_name("FILE")
       ->required();
   command

@@ -26,6 +26,7 @@ foreach(component IN LISTS tributary_FIND_COMPONENTS)
     find_dependency(nlohmann_json)
     find_dependency(PkgConfig)
     pkg_check_modules(PCAP REQUIRED IMPORTED_TARGET libpcap)
+    pkg_check_modules(GZIP REQUIRED IMPORTED_TARGET zlib)
     pkg_check_modules(SODIUM REQUIRED IMPORTED_TARGET libsodium)
     include(${CMAKE_CURRENT_LIST_DIR}/tributary-programs.cmake)
     if(TARGET tributary::dpdk)  # The libraries were built with DPDK.

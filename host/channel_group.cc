@@ -114,6 +114,7 @@ uint64_t ChannelGroup::submit(const Transfer& transfer) {
     entry.parts.push_back({.number = number,
                            .element_first = part.element_first,
                            .transfer = transfer_of(transfer, part)});
+    entry.parts.back().transfer.all_reduce = static_cast<uint32_t>(number) + 1;
   }
   // Under the lock, so that every channel gets the parts in the order of the calls.
   for (size_t i = 0; i < cut.size(); i++) {

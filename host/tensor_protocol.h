@@ -44,6 +44,8 @@ struct Transfer {
   /// Elements of the whole tensor if this is a part of it; 0: this is all of it. Ranks compare it
   /// to detect that they disagree.
   uint64_t tensor_elements = 0;
+  /// The all-reduce that this is a part of, counted from 1 by its communicator; 0: not counted.
+  uint32_t all_reduce = 0;
   /// Receive the sum of the other ranks and contribute nothing (Trio-ML only). For a rank that is
   /// behind and would be late anyway. The tensor is only written. A block that the others have not
   /// begun waits for them, so use it for positions below Progress::heard.

@@ -56,6 +56,7 @@ void WorkerProtocol::submit(Transfer& transfer, Instant now) {
     transfer.done = true;
     return;
   }
+  note_begin(transfer, now);
   stream_.submit(transfer);
   if (stream_.is_open()) repair_.scan_within_timeout(now);
 }

@@ -21,6 +21,7 @@
 
 #include "auth/session_seal.h"
 #include "base/time.h"
+#include "host/begin_sampling.h"
 #include "host/block_codec.h"
 #include "host/loss_repair.h"
 #include "host/permanent_stragglers.h"
@@ -144,6 +145,7 @@ class WorkerProtocol final : public TensorProtocol {
   [[nodiscard]] Instant stall_at() const;
   void announce_degraded(const Transfer& transfer);
   void announce_stragglers(const SourceSet& before);
+  void note_begin(const Transfer& transfer, Instant now);
   [[nodiscard]] wire::WorkerReport report(Instant now) const;
   Outgoing write_report(std::span<std::byte> out, Instant now);
 
@@ -181,6 +183,9 @@ class WorkerProtocol final : public TensorProtocol {
   SilenceWatch silence_;
   Instant sent_at_;                       ///< Last packet to the aggregator.
   Instant report_at_ = Instant::never();  ///< When the next report is due.
+  BeginSampling begins_;
+  uint32_t all_reduce_ = 0;  ///< The newest one that was submitted.
+  uint32_t begun_ = 0;       ///< The all-reduce whose beginning the next report states; 0: none.
   WaitAnnouncer announcer_;
   bool held_ = false;  ///< See hold().
   PermanentStragglers permanent_;

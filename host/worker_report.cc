@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "host/worker_protocol.h"
 #include "host/worker_recorder.h"
@@ -105,6 +106,17 @@ void WorkerProtocol::announce_stragglers(const SourceSet& before) {
 
 // --- Reports ---
 
+/// Makes a report due if this is the first part of an all-reduce that is sampled. An asynchronous
+/// rank does not keep step with others, so its beginnings say nothing.
+void WorkerProtocol::note_begin(const Transfer& transfer, Instant now) {
+  if (transfer.all_reduce == all_reduce_) return;
+  all_reduce_ = transfer.all_reduce;
+  const bool takes_reports = report_at_ != Instant::never();
+  if (!takes_reports || config_.asynchronous || !begins_.take(all_reduce_, now)) return;
+  begun_ = all_reduce_;
+  report_at_ = now;
+}
+
 wire::WorkerReport WorkerProtocol::report(Instant now) const {
   wire::WorkerReport report{.blocks = counters_.blocks,
                             .degraded = counters_.degraded_blocks,
@@ -123,6 +135,7 @@ Outgoing WorkerProtocol::write_report(std::span<std::byte> out, Instant now) {
   report_at_ = end_.ended() ? Instant::never() : now + kReportEvery;
   wire::Message message = control(wire::MessageType::kReport);
   message.body.report = report(now);
+  message.body.report.begun = std::exchange(begun_, 0);
   return write_control(message, out);
 }
 

@@ -20,7 +20,7 @@ set -euo pipefail
 names=(core dev torch dpdk grpc race ops)
 declare -A groups=(
   [core]="g++ cmake ninja-build pkgconf libsodium-dev libfmt-dev libexpected-dev libcli11-dev libtomlplusplus-dev
-          nlohmann-json3-dev libtbb-dev libpcap-dev
+          nlohmann-json3-dev libtbb-dev libpcap-dev zlib1g-dev
           libcpp-httplib-dev prometheus-cpp-dev"
   [dev]="python3 help2man libgtest-dev libgmock-dev libbenchmark-dev libcuckoo-dev ccache clang-format clang-19 clang-tidy-19
          libclang-rt-19-dev"

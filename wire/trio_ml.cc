@@ -52,6 +52,7 @@ constexpr uint32_t kBodyGivenFormat = kBodyGroup;
 constexpr uint32_t kBodyGivenElements = kBodyGroup + 4;
 constexpr uint32_t kBodyGivenScale = kBodyGroup + 8;
 // In a kReport.
+constexpr uint32_t kReportBegun = 0;
 constexpr uint32_t kReportWaited = 4;
 constexpr uint32_t kReportBlocks = 8;
 constexpr uint32_t kReportDegraded = 16;
@@ -148,6 +149,7 @@ bool is_possible(MessageType type, const ControlBody& body) {
 }
 
 void decode_report(const std::byte* from, WorkerReport& report) {
+  report.begun = load_be<uint32_t>(from + kReportBegun);
   report.waited_ms = load_be<uint32_t>(from + kReportWaited);
   report.blocks = load_be<uint64_t>(from + kReportBlocks);
   report.degraded = load_be<uint64_t>(from + kReportDegraded);
@@ -158,6 +160,7 @@ void decode_report(const std::byte* from, WorkerReport& report) {
 }
 
 void encode_report(const WorkerReport& report, std::byte* to) {
+  store_be<uint32_t>(to + kReportBegun, report.begun);
   store_be<uint32_t>(to + kReportWaited, report.waited_ms);
   store_be<uint64_t>(to + kReportBlocks, report.blocks);
   store_be<uint64_t>(to + kReportDegraded, report.degraded);

@@ -268,6 +268,7 @@ struct WorkerReport {
   uint64_t bytes = 0;      ///< Of tensors, in these results.
   uint32_t waited_ms = 0;  ///< How long its oldest block has waited, from a second on; else 0.
   SourceMask waits_for{};  ///< The ranks that this block lacks, as far as the worker knows.
+  uint32_t begun = 0;      ///< The all-reduce that it begins with this report, from 1 on; else 0.
 
   bool operator==(const WorkerReport&) const = default;
 };

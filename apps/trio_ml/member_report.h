@@ -2,13 +2,15 @@
 /// @file
 /// The last report of a member about itself: its counts, its rate, and the ranks that it waits for.
 ///
-/// Model:   A worker sends its totals once a second, so a lost report costs nothing. Only pages
-///          for people use them, because a worker may state anything.
+/// Model:   A worker sends its totals once a second, and when it begins an all-reduce that it
+///          samples. A lost report costs nothing. Only pages for people use reports, because a
+///          worker may state anything.
 /// Threads: Owned by shard 0.
 /// Tests:   tests/apps/trio_ml/member_report_test.cc
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 
 #include "base/time.h"
@@ -20,15 +22,27 @@ namespace tributary::trio_ml {
 /// the time between them is not that of their counts.
 inline constexpr Duration kReportGapMin = milliseconds(100);
 
+/// Beginnings that are kept. A worker reports at most five a second, and a reader looks each second.
+inline constexpr uint32_t kBeginsMax = 8;
+
+/// The beginning of an all-reduce.
+struct Begin {
+  uint32_t number = 0;  ///< The worker's own count, from 1 on; 0: none.
+  Instant at;           ///< Time of arrival of the report.
+};
+
 struct MemberReport {
   wire::WorkerReport totals;  ///< Since the session began.
   Instant at;                 ///< Time of arrival; 0: none has come.
   double bytes_per_s = 0;     ///< Between the last two reports.
   double retransmitted_per_s = 0;
+  std::array<Begin, kBeginsMax> begins{};  ///< The newest ones, in a ring.
+  uint32_t next_begin = 0;                 ///< Place of the next one.
 
   [[nodiscard]] bool has_arrived() const { return at > Instant(); }
 
   void take(const wire::WorkerReport& report, Instant now) {
+    if (report.begun != 0) begins[next_begin++ % kBeginsMax] = {.number = report.begun, .at = now};
     if (has_arrived() && now - at < kReportGapMin) {
       totals = report;
       return;

@@ -65,6 +65,7 @@ void History::add_job(JobRecord& record, const JobSnapshot& job, const Snapshot&
   record.sources.resize(job.sources.size());
   push_bounded(record.uptime, snapshot.uptime);
   push_bounded(record.blocks_total, job.blocks_total);
+  record.begins.add(job, snapshot.at);
   for (uint32_t i = 0; i < job.sources.size(); i++) {
     SourceRecord& source = record.sources[i];
     const BlockSnapshot* const block = oldest_without(job, i);
@@ -115,6 +116,7 @@ std::vector<JobHistory> History::jobs() const {
     job.uptime.assign(record.uptime.begin(), record.uptime.end());
     job.blocks_total.assign(record.blocks_total.begin(), record.blocks_total.end());
     job.stalls.assign(record.stalls.begin(), record.stalls.end());
+    job.begins = record.begins.table();
     for (const SourceRecord& source : record.sources) {
       SourceHistory& copy = job.sources.emplace_back();
       copy.ranks = source.ranks;

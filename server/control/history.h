@@ -5,6 +5,7 @@
 /// Model:   An Observer adds a snapshot each second. A source's lateness in a sample is the time
 ///          since the last contribution to the oldest block that lacks only later ones and this
 ///          source; zero if no block lacks it. Shorter waits between two samples are not seen.
+///          Beginnings of all-reduces come from the workers' reports (begin_history.h).
 /// Units:   Lateness in ms, in steps of 10 ms and at most kLatenessMax.
 /// Bounds:  Memory depends on the configured jobs and sources only, never on traffic.
 /// Threads: Any; a mutex guards the object. No core takes it.
@@ -21,6 +22,7 @@
 #include <thread>
 #include <vector>
 
+#include "server/control/begin_history.h"
 #include "server/snapshot.h"
 
 namespace tributary::control {
@@ -77,6 +79,7 @@ struct JobHistory {
   std::vector<uint64_t> blocks_total;  ///< Oldest sample first.
   std::vector<SourceHistory> sources;  ///< Shape [sources].
   std::vector<Stall> stalls;           ///< Newest first.
+  BeginTable begins;                   ///< Lateness by all-reduce.
 };
 
 /// Returns the bucket of a lateness: 0 … kLatenessBounds.size().
@@ -103,6 +106,7 @@ class History {
     std::deque<uint64_t> blocks_total;
     std::vector<SourceRecord> sources;
     std::deque<Stall> stalls;  ///< Newest first.
+    BeginHistory begins;
   };
   static void add_job(JobRecord& record, const server::JobSnapshot& job,
                       const server::Snapshot& snapshot);

@@ -37,6 +37,19 @@ nlohmann::json stall_json(const Stall& stall, const JobHistory& job) {
           {"ended", stall.ended}};
 }
 
+/// Returns the lateness of each source by all-reduce; null where it is unknown.
+nlohmann::json begins_json(const BeginTable& begins) {
+  nlohmann::json sources = nlohmann::json::array();
+  for (const auto& lateness : begins.lateness) {
+    nlohmann::json row = nlohmann::json::array();
+    for (const auto& each : lateness) {
+      row.push_back(each ? nlohmann::json(in_milliseconds(*each)) : nlohmann::json());
+    }
+    sources.push_back(std::move(row));
+  }
+  return {{"numbers", begins.numbers}, {"lateness_ms", std::move(sources)}};
+}
+
 /// A source with its total lateness, by which the rows are chosen.
 struct Row {
   const JobHistory* job;
@@ -96,6 +109,7 @@ nlohmann::json job_history_json(const History& history, uint32_t id) {
           {"uptime_s", seconds_json(job->uptime)},
           {"blocks_total", job->blocks_total},
           {"lateness", lateness},
+          {"all_reduces", begins_json(job->begins)},
           {"stalls", stalls}};
 }
 

@@ -12,6 +12,7 @@
 #include "auth/keys.h"
 #include "server/control/history_json.h"
 #include "server/control/html.h"
+#include "server/control/late_rows.h"
 #include "server/control/snapshot_json.h"
 #include "server/control/web_files.h"
 #include "wire/protocol.h"
@@ -74,34 +75,6 @@ std::string wait_rows(const server::Snapshot& snapshot) {
                     Cell::text(text_or(row["address"], "unknown"))});
   }
   return table_rows(rows, "Nobody waits.");
-}
-
-/// Adds the newest lateness, the longest one and the drawing.
-void add_lateness(Cells& cells, const json& lateness_ms) {
-  const int64_t now = lateness_ms.empty() ? 0 : lateness_ms.back().get<int64_t>();
-  int64_t longest = 0;
-  for (const json& each : lateness_ms) longest = std::max(longest, each.get<int64_t>());
-  const bool is_bad = milliseconds(now) > kStallShown;
-  cells.push_back(Cell::text(duration_text(now), is_bad ? "bad" : ""));
-  cells.push_back(Cell::text(duration_text(longest)));
-  cells.push_back(Cell::html(lateness_strip(lateness_ms)));
-}
-
-std::string late_rows(const json& lateness) {
-  std::vector<Cells> rows;
-  for (const json& row : lateness) {
-    Cells cells{Cell::text(std::to_string(row["job"].get<uint32_t>())),
-                Cell::text(ranks_text(row["ranks"]))};
-    add_lateness(cells, row["lateness_ms"]);
-    rows.push_back(std::move(cells));
-  }
-  return table_rows(rows, "There is no rank.");
-}
-
-std::string left_out_text(const json& history) {
-  const auto count = history["lateness_left_out"].get<uint64_t>();
-  if (count == 0) return {};
-  return fmt::format("{} ranks with less lateness are on the pages of the jobs.", count);
 }
 
 /// Returns the growth of a total for each second between two samples; 0 if no time lies between.
@@ -434,6 +407,7 @@ Reply Pages::job(const std::string& id) const {
   }
   if (!history.is_object()) {
     history = {{"lateness", json::array()},
+               {"all_reduces", {{"numbers", json::array()}, {"lateness_ms", json::array()}}},
                {"stalls", json::array()},
                {"uptime_s", json::array()},
                {"blocks_total", json::array()}};
@@ -444,6 +418,8 @@ Reply Pages::job(const std::string& id) const {
                       {"jobs", table_rows(std::vector<Cells>{job_row(job_json(*found))}, "")},
                       {"ranks", rank_rows(job["sources"], history["lateness"])},
                       {"key", lateness_key()},
+                      {"begins", begin_rows(job["sources"], history["all_reduces"])},
+                      {"begin_range", begin_range_text(history["all_reduces"])},
                       {"traffic", fill(kTrafficHtml, {{"traffic", result_rows(history)}})},
                       {"stalls", stall_rows(history["stalls"], in_seconds(snapshot.uptime))},
                       {"progress", progress_rows(job["blocks"])}}),

@@ -252,11 +252,14 @@ json job_history_schema() {
                              {"began_s", number()},
                              {"lasted_ms", count()},
                              {"ended", flag()}});
+  const json late = nullable(count(), "null: the source reports no beginnings");
+  const json all_reduces = object({{"numbers", list(count())}, {"lateness_ms", list(list(late))}});
   return object({{"job", count()},
                  {"every_ms", count()},
                  {"uptime_s", list(number())},
                  {"blocks_total", list(count())},
                  {"lateness", list(lateness_schema())},
+                 {"all_reduces", all_reduces},
                  {"stalls", list(stall)}});
 }
 

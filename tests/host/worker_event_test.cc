@@ -17,6 +17,7 @@ namespace {
 using host::SourceSet;
 using host::WaitAnnouncer;
 using host::WorkerEvent;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
@@ -205,8 +206,35 @@ TEST_F(WorkerEvents, ReportsItsCountsEverySecondAndAtTheEnd) {
   EXPECT_EQ(report.waited_ms, 0U);
 }
 
+// The second part of an all-reduce and one that follows within 200 ms make no report.
+TEST_F(WorkerEvents, ReportsTheBeginningOfAnAllReduceBeforeItsBlocks) {
+  bed_.join({.reports = true});
+  std::array tensors{IntTransfer({1}), IntTransfer({2}), IntTransfer({3}), IntTransfer({4})};
+  const std::array<uint32_t, 4> numbers{1, 1, 2, 4};
+  const std::array<int64_t, 4> pauses_ms{0, 0, 50, 150};
+  std::vector<uint32_t> begun;
+  for (uint32_t i = 0; i < 4; i++) {
+    bed_.pass(milliseconds(pauses_ms[i]));
+    tensors[i].transfer.all_reduce = numbers[i];
+    bed_.protocol.submit(tensors[i].transfer, bed_.now);
+    const auto sent = bed_.take_sent();
+    ASSERT_FALSE(sent.empty());
+    if (sent[0].type() == MessageType::kReport) begun.push_back(sent[0].message.body.report.begun);
+    EXPECT_EQ(sent.back().type(), MessageType::kContribution);
+    bed_.receive(bed_.result(i, 1, tensors[i].transfer), std::array<int32_t, 1>{});
+  }
+  EXPECT_THAT(begun, ElementsAre(1, 4));
+  bed_.pass(seconds(1));  // The report of each second states no beginning.
+  EXPECT_EQ(report_in(bed_.take_sent()).begun, 0U);
+}
+
 TEST_F(WorkerEvents, AnOlderAggregatorGetsNoReport) {
   bed_.join();
+  IntTransfer tensor({1});
+  tensor.transfer.all_reduce = 1;
+  bed_.protocol.submit(tensor.transfer, bed_.now);
+  EXPECT_EQ(bed_.take_sent().front().type(), MessageType::kContribution);
+  bed_.receive(bed_.result(0, 1, tensor.transfer), std::array<int32_t, 1>{});
   for (uint32_t i = 0; i < 40; i++) {
     bed_.pass(milliseconds(100));
     for (const SentMessage& packet : bed_.take_sent()) {

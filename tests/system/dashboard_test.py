@@ -81,6 +81,8 @@ class Dashboard(unittest.TestCase):
         self.assertEqual(ranks[0][1], "member")
         self.assertRegex(ranks[0][3], r"^127\.0\.0\.1:\d+$")
         self.assertIn(str(PAUSED), [row[0] for row in rows_of(dom, "stalls")])
+        self.assertEqual([row[0] for row in rows_of(dom, "begins")], ["0", "1", "2", "3"])
+        self.assertRegex(dom, r"All-reduces [\d,]+ to [\d,]+, \d+ of them\.")
         self.assertRegex(dom, r"Up for [\d,]+ s")
 
     def test_events_are_renewed(self):

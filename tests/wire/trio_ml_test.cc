@@ -428,7 +428,8 @@ Message random_message(Prng& prng) {
                  .probes = prng.any_u64(),
                  .bytes = prng.any_u64(),
                  .waited_ms = prng.any_u32(),
-                 .waits_for = body.mask};
+                 .waits_for = body.mask,
+                 .begun = prng.any_u32()};
   for (uint64_t& word : body.present) word = prng.any_u64();
   for (uint64_t& word : body.complete) word = prng.any_u64();
   return message;

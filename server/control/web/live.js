@@ -223,6 +223,11 @@
     fill('ranks', job.sources.map((source, i) => [ranks(source.ranks), source.state, source.waited_for ? 'yes' : {text: 'no', className: 'bad'},
       source.address || 'unknown', duration(source.last_heard_ms), ...reportCells(source.report),
       ...lateCells(history.lateness[i] ? history.lateness[i].lateness_ms : [])]), '');
+    const {numbers, lateness_ms: late} = history.all_reduces;
+    fill('begins', late.flatMap((row, i) => row.every((each) => each === null) ? []
+      : [[ranks(job.sources[i].ranks), ...lateCells(row.map((each) => each || 0))]]), 'No worker has reported an all-reduce of this session.');
+    byId('begin-range').textContent = numbers.length === 0 ? ''
+      : `All-reduces ${count(numbers[0])} to ${count(numbers[numbers.length - 1])}, ${count(numbers.length)} of them.`;
     showResults(history);
     fill('stalls', history.stalls.map((stall) => [ranks(stall.ranks), stall.block,
       `${Math.max(0, status.uptime_s - stall.began_s).toFixed(0)} s ago`, duration(stall.lasted_ms),

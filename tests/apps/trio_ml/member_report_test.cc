@@ -39,6 +39,17 @@ TEST(MemberReport, ReportsThatArriveTogetherKeepTheRate) {
   EXPECT_EQ(report.totals.bytes, 9000U);
 }
 
+TEST(MemberReport, KeepsTheNewestBeginnings) {
+  MemberReport report;
+  for (uint32_t number = 1; number <= kBeginsMax + 1; number++) {
+    report.take({.begun = number}, at_ms(number));
+    report.take({}, at_ms(number));
+  }
+  EXPECT_EQ(report.begins[report.next_begin % kBeginsMax].number, 2U);
+  EXPECT_EQ(report.begins[0].number, kBeginsMax + 1);
+  EXPECT_EQ(report.begins[0].at, at_ms(kBeginsMax + 1));
+}
+
 JobConfig job_with(bool reports) {
   return {.id = 1, .sources = 2, .block_cnt_max = 8, .block_grad_max = 16, .reports = reports};
 }

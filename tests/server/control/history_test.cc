@@ -142,6 +142,7 @@ TEST(HistoryJson, HasTheSourcesThatWereLateMost) {
   EXPECT_EQ(found["lateness"].back()["source"], kLateRowsMax + 4);
 
   const json of_job = job_history_json(history, 4);
+  EXPECT_THAT(of_job["all_reduces"]["numbers"], IsEmpty());
   EXPECT_THAT(of_job["lateness"], SizeIs(kLateRowsMax + 5));
   EXPECT_EQ(of_job["stalls"][0], (json{{"source", kLateRowsMax + 4},
                                        {"ranks", {kLateRowsMax + 4}},

@@ -145,6 +145,23 @@ TEST_F(PagesTest, JobHasRanksStallsAndBlocks) {
   }
 }
 
+TEST_F(PagesTest, JobHasItsLatenessByAllReduce) {
+  EXPECT_THAT(get("/jobs/4"), HasSubstr("No worker has reported an all-reduce of this session."));
+  server::Snapshot later = example();
+  for (uint32_t rank = 0; rank < 2; rank++) {
+    auto& report = later.jobs[0].sources[rank].report.emplace();
+    report.take({.begun = 1001}, later.at + milliseconds(400 * rank));
+    if (rank == 0) report.take({.begun = 1002}, later.at + milliseconds(500));
+  }
+  later.at = later.at + seconds(1);
+  history_.add(later);
+  const std::string page = get("/jobs/4");
+  EXPECT_THAT(page, HasSubstr("<tr><td>0</td><td>0 ms</td><td>0 ms</td><td><svg class=\"strip\""));
+  EXPECT_THAT(page, HasSubstr("<tr><td>1</td><td class=\"bad\">500 ms</td><td>500 ms</td>"));
+  EXPECT_THAT(page, HasSubstr("<rect class=\"l4\" x=\"118\" y=\"0\" width=\"2\" height=\"1\"/>"));
+  EXPECT_THAT(page, HasSubstr("All-reduces 1,001 to 1,002, 2 of them."));
+}
+
 TEST_F(PagesTest, JobHasItsShareOfDegradedResults) {
   // 1 of 8.
   EXPECT_THAT(get("/jobs/4"), HasSubstr("<td class=\"bad\">12.50 %</td><td>off</td>"));
