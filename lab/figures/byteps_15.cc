@@ -70,8 +70,6 @@ constexpr const char* kSettingsNote =
     "no overlap: gradients travel after the backward pass. The paper tells neither this nor the "
     "rate "
     "of all-reduce.";
-/// Each system, then the slower all-reduce.
-constexpr size_t kSettingPoints = kSystems + 1;
 
 Scenario without_overlap(Scenario scenario) {
   scenario.model.overlap_backward = false;
