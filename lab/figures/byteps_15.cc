@@ -67,9 +67,8 @@ constexpr const char* kNoOverlap = "no overlap";
 constexpr uint64_t kSlowPercent = 80;
 constexpr const char* kSlowAllReduce = "no overlap, all-reduce at 80 % of its rate";
 constexpr const char* kSettingsNote =
-    "no overlap: gradients travel after the backward pass. The paper tells neither this nor the "
-    "rate "
-    "of all-reduce.";
+    "no overlap: gradients travel after the backward pass. The paper tells neither this nor "
+    "the rate of all-reduce.";
 
 Scenario without_overlap(Scenario scenario) {
   scenario.model.overlap_backward = false;
