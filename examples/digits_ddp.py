@@ -77,6 +77,8 @@ def main():
     parser.add_argument("--target", type=float, default=0.97,
                         help="also report the time to this validation accuracy")
     arguments = parser.parse_args()
+    if arguments.epochs < 1:
+        parser.error(f"--epochs {arguments.epochs} is not allowed; allowed: 1 and more")
 
     rank, world = training.begin(arguments)
     (images, labels), validation, test = load()
