@@ -86,8 +86,8 @@ std::string refusal_text(const CommunicatorConfig& config, const std::string& se
       return evicted(config, refusal.group).text;
     case Reason::kListsDiffer:
       return fmt::format(
-          "rank {} of job {} has another list of aggregators; give every rank the same list; rank "
-          "{} has {}",
+          "rank {} of job {} has another list of aggregators than rank 0; give every rank the same "
+          "list; rank {} has {}",
           refusal.value, config.job_id, config.rank, list_text(config.aggregators));
     case Reason::kOtherTraining:
       return refusal.value == 0

@@ -89,8 +89,8 @@ TEST(WorkerErrors, JoinsNameTheirListWhereOthersMayDiffer) {
   refusal.reason = Reason::kListsDiffer;
   refusal.value = 3;
   EXPECT_EQ(refused(config, 4, refusal).text,
-            "rank 3 of job 7 has another list of aggregators; give every rank the same list; rank "
-            "1 has a:1,b:2=3");
+            "rank 3 of job 7 has another list of aggregators than rank 0; give every rank the same "
+            "list; rank 1 has a:1,b:2=3");
   config.from_directory = true;  // The directory gave it, and will give the same to others.
   EXPECT_EQ(ranks_not_joined(config, "2", seconds(5)).text,
             "rank 2 has not joined job 7 within 5.0 s");
