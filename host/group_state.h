@@ -21,6 +21,7 @@
 #include "host/tensor_parts.h"
 #include "host/worker_errors.h"
 #include "plan/part_cutter.h"
+#include "wire/parameter_share.h"
 
 namespace tributary::host {
 

@@ -20,6 +20,7 @@
 #include "host/aggregator_list.h"
 #include "host/group_state.h"
 #include "host/worker_config.h"
+#include "wire/parameter_share.h"
 
 namespace tributary::host {
 

@@ -25,6 +25,7 @@
 #include "apps/trio_ml/records.h"
 #include "memory/held_memory.h"
 #include "memory/shared_memory.h"
+#include "wire/parameter_share.h"
 
 namespace tributary::trio_ml {
 

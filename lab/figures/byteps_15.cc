@@ -62,8 +62,8 @@ Scenario scenario_of(const BytepsModel& model, System system, uint32_t machines)
 
 /// Gradients travel after the backward pass.
 constexpr const char* kNoOverlap = "no overlap";
-/// All-reduce's rate in percent of the rate of NCCL's path, beside kNoOverlap. Varied: the largest
-/// multiple of 10 at which all of Figure 15's values are within a tenth of the paper's.
+/// All-reduce's rate in percent of the rate of NCCL's path, beside kNoOverlap. Fitted: with it all of
+/// Figure 15's values are within a tenth of the paper's.
 constexpr uint64_t kSlowPercent = 80;
 constexpr const char* kSlowAllReduce = "no overlap, all-reduce at 80 % of its rate";
 constexpr const char* kSettingsNote =

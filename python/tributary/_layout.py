@@ -12,14 +12,16 @@ import os
 import pathlib
 import socket
 
-# Ports for lower aggregators, of which a job takes one for each upper aggregator. They are the same on all
-# machines, because ranks compare their lists. Outside Linux's range of ephemeral ports.
+# Ports for lower aggregators. A job takes one for each upper aggregator. They are the same on all machines, because
+# ranks compare their lists. Linux gives none of them to other sockets by itself. The first is that of
+# `tributary launch --local-port`.
 FIRST_PORT, PORT_COUNT = 12100, 256
 # Keys of a job that has no tree, or one of its own.
 _NO_TREE_WITH = ("asynchronous", "upstream", "sources_are_aggregators", "rank_base", "world", "sources", "clients")
-# An upper aggregator waits so many timeouts of a lower one: a lower block may take two before its sum goes up.
+# An upper aggregator waits so many timeouts of a lower one: a lower block may take two before its sum goes up. The same
+# as kUpperTimeouts of cli/launch/aggregator_plan.cc.
 UPPER_TIMEOUTS = 3
-_TIMEOUT_MS = 10  # Default of the job's key timeout_ms.
+_TIMEOUT_MS = 10  # Default of the job's key timeout_ms: trio_ml::JobConfig::timeout.
 
 
 def machine():

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: programs with a bug, each of which the campaign must notice; and the same programs without.
+// Method: the campaign must notice each program with a planted bug, and pass the same program without it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
