@@ -39,8 +39,8 @@ def launch(arguments, script, launch_flags, script_flags):
     """Runs an example. Returns its result."""
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "result.json"
-        command = [arguments.program, "launch", "-n", str(arguments.ranks), *launch_flags, HERE / script,
-                   *script_flags, "--json", path]
+        command = [arguments.program, "launch", "--python", sys.executable, "-n", str(arguments.ranks), *launch_flags,
+                   HERE / script, *script_flags, "--json", path]
         ended = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         if ended.returncode != 0:
             sys.exit(f"{ended.stdout}exit status {ended.returncode} of: {' '.join(map(str, command))}")

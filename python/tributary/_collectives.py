@@ -95,6 +95,8 @@ def check_variable():
 class Collectives:
     """Mixed into TributaryGroup, which has the methods that self calls here."""
 
+    _coalesced = None  # Works since _start_coalescing().
+
     def by_gloo(self, tensor):
         """Returns True if Gloo moves the bytes of this tensor."""
         if self.mitigated() or tensor.layout != torch.strided:
@@ -266,10 +268,18 @@ class Collectives:
     # --- Coalescing of torch's manager: each operation is submitted at once ---
 
     def _start_coalescing(self, device=None):
-        pass
+        self._coalesced = []
 
     def _end_coalescing(self, device_or_works=None):
-        return None
+        """Returns a work for the operations since _start_coalescing(), or None without any. torch 2 waits for it alone."""
+        works, self._coalesced = self._coalesced, None
+        return AfterWork(works, []) if works else None
+
+    def remember_coalesced(self, work):
+        """Keeps a work that _end_coalescing() is to wait for. Returns it."""
+        if self._coalesced is not None and work is not None:
+            self._coalesced.append(work)
+        return work
 
     def _in_turn(self, collective, outputs, inputs, *opts):
         works = [collective(output, given, *opts) for output, given in zip(outputs, inputs)]

@@ -62,6 +62,17 @@ def create_gloo(name, store, rank, world, limit):
     return group
 
 
+def register(group, inner):
+    """Makes the inner group the one that torch 2 finds for each device.
+
+    Its C++ code takes the group's name and timeout from there, and sends functional collectives that a Python class
+    cannot override.
+    """
+    if hasattr(group, "_register_backend"):
+        for device in ("cpu", "cuda"):
+            group._register_backend(torch.device(device), dist.ProcessGroup.BackendType.GLOO, inner)
+
+
 def of_contiguous(start, tensors, *options):
     """Returns the work of Gloo's start(), with the results in tensors of any layout.
 

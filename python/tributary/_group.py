@@ -15,7 +15,7 @@ from . import errors
 from ._announce import warn
 from ._backward import reduces_gradients
 from ._collectives import Collectives, check_variable, refuse_shared_elements
-from ._gloo import of_contiguous
+from ._gloo import of_contiguous, register
 from ._meetings import Meetings
 from ._staging import Submitter, copy_to_host
 from ._urgency import Urgency
@@ -50,6 +50,15 @@ DELEGATED = (
 
 # Collectives that count as a call. reduce_scatter and allreduce_coalesced call allreduce, which counts.
 COUNTED = ("_allgather_base", "allgather", "alltoall", "broadcast", "reduce")
+# Collectives that call others.
+OF_SUMS = (
+    "_reduce_scatter_base",
+    "allgather_into_tensor_coalesced",
+    "allreduce",
+    "allreduce_coalesced",
+    "reduce_scatter",
+    "reduce_scatter_tensor_coalesced",
+)
 # Calls between two ranks, which are not meetings of all.
 OF_TWO_RANKS = ("recv", "recv_anysource", "send")
 
@@ -77,6 +86,7 @@ class TributaryGroup(Collectives, dist.ProcessGroup):
         except BaseException:
             self.communicator.close()
             raise
+        register(self, self.inner)
         self.waiters = Waiters()
         self.meetings = Meetings(self)
         self._submissions = Submissions()
@@ -400,12 +410,25 @@ def _meet(function):
     return meeting
 
 
+def _remember(function):
+    """Lets _end_coalescing() wait for the works of this method."""
+
+    @functools.wraps(function)
+    def remembering(self, *arguments, **named):
+        return self.remember_coalesced(function(self, *arguments, **named))
+
+    return remembering
+
+
 for _method in DELEGATED:
     if hasattr(dist.ProcessGroup, _method):
         _function = _in_order(delegate(_method))
         setattr(TributaryGroup, _method, _function if _method in OF_TWO_RANKS else _meet(_function))
 for _method in COUNTED:
     setattr(TributaryGroup, _method, _meet(_in_order(_count(getattr(Collectives, _method)))))
+for _method in (*DELEGATED, *COUNTED, *OF_SUMS):
+    if hasattr(TributaryGroup, _method):
+        setattr(TributaryGroup, _method, _remember(getattr(TributaryGroup, _method)))
 
 
 def op_name_of(opts):

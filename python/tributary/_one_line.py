@@ -7,15 +7,20 @@ catch, for example to continue with Gloo.
 
 import os
 import sys
+import time
 
 from . import errors
 
 COMMON = (errors.LibraryNotFound, errors.LibraryTooOld)
+# torchrun ends all ranks when the first of them fails. So the others leave the first rank the time to import torch.
+GRACE_S = 10
 
 
 def print_once(line):
-    """Prints the line if this is the first rank of its machine. Returns True if so."""
+    """Prints the line if this is the first rank of its machine. Returns True if so. Others wait for GRACE_S first."""
     if os.environ.get("LOCAL_RANK", "0") != "0":
+        if "TORCHELASTIC_RUN_ID" in os.environ:
+            time.sleep(GRACE_S)
         return False
     print(f"tributary: {line}", file=sys.stderr)
     return True

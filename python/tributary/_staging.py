@@ -5,8 +5,7 @@ The thread of the backward pass only starts the copy, on a stream of its own. An
 submits. From the first CUDA tensor on, that thread submits all tensors of the group, so their order stays
 the order of the calls.
 
-Written from torch's documentation; the copy has not been run on a GPU.
-Tests: tests/python/staging_test.py, without a GPU
+Tests: tests/python/staging_test.py, and cuda_test.py where there is a GPU
 """
 
 import concurrent.futures
@@ -14,16 +13,21 @@ import time
 
 import torch
 
-_streams = {}  # One for copies, by device.
+_to_host = {}  # A stream for copies from each device.
+_from_host = {}  # Another, because the copies of later tensors wait for kernels that compute them.
+
+
+def _stream_of(streams, device):
+    if device not in streams:
+        streams[device] = torch.cuda.Stream(device)
+    return streams[device]
 
 
 def copy_to_host(tensor):
     """Starts a copy to host memory. Returns the copy, and a function that waits for it."""
     if not tensor.is_cuda:
         return tensor.to("cpu"), lambda: None
-    if tensor.device not in _streams:
-        _streams[tensor.device] = torch.cuda.Stream(tensor.device)
-    stream = _streams[tensor.device]
+    stream = _stream_of(_to_host, tensor.device)
     stream.wait_stream(torch.cuda.current_stream(tensor.device))
     host = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True)
     with torch.cuda.stream(stream):
@@ -32,6 +36,26 @@ def copy_to_host(tensor):
         copied = torch.cuda.Event()
         copied.record(stream)
     return host, copied.synchronize
+
+
+def copy_back(tensor, host):
+    """Copies a result to the tensor that copy_to_host() copied, and waits for it, but not for kernels of the script."""
+    if not tensor.is_cuda:
+        tensor.copy_(host)
+        return
+    stream = _stream_of(_from_host, tensor.device)
+    with torch.cuda.stream(stream):
+        tensor.copy_(host, non_blocking=True)
+    stream.synchronize()
+
+
+def wait_for_kernels_of(tensors):
+    """Waits for the kernels that this thread has started on the devices of the tensors.
+
+    A future completes in a thread whose stream the script's streams do not wait for.
+    """
+    for device in {tensor.device for tensor in tensors if tensor.is_cuda}:
+        torch.cuda.current_stream(device).synchronize()
 
 
 class LaterOperation:

@@ -18,6 +18,7 @@ import time
 import torch
 
 from . import _signals, errors
+from ._staging import copy_back, wait_for_kernels_of
 
 _Work = torch._C._distributed_c10d.Work  # Public as dist.Work only from torch 2 on.
 
@@ -139,9 +140,10 @@ class TributaryWork(_Work):
         else:
             self._group.take_report(self, report)
         if self.staged is not self._tensor:
-            self._tensor.copy_(self.staged)
+            copy_back(self._tensor, self.staged)
         if self._finish is not None and self._error is None:
             self._finish()
+            wait_for_kernels_of(tensors_in(self._tensors))
 
     def wait(self, timeout=None):
         seconds = timeout.total_seconds() if timeout is not None else 0
@@ -231,6 +233,7 @@ class AfterWork(_Work):
             if not self._finished:
                 with writing(self._result):
                     self._finish()
+                    wait_for_kernels_of(tensors_in(self._result))
                 self._finished = True
                 self._finish = None  # It may hold tensors.
 

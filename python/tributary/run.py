@@ -29,7 +29,7 @@ _PEERS = (errors.PeerLeft, errors.PeerMissing, errors.AggregatorGone, errors.Ses
 # Texts of Gloo and of torch's store about another process. They have no classes of their own.
 _PEERS_OF_GLOO = (
     "Connection closed by peer", "Connection reset by peer", "Connection refused", "Broken pipe",
-    "Timed out waiting",
+    "Timed out waiting", "Application timeout caused pair closure",
 )
 
 

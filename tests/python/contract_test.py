@@ -12,6 +12,8 @@ import support
 
 support.need("numpy", "torch")
 
+import torch  # noqa: E402
+
 DOCUMENT = support.HERE.parent.parent / "docs" / "pytorch.md"
 BEGIN, END = "<!-- contract: begin -->\n", "<!-- contract: end -->\n"
 MITIGATED = {
@@ -60,6 +62,7 @@ def documented():
 
 
 class Contract(unittest.TestCase):
+    @unittest.skipUnless(torch.__version__.startswith("1.13"), "the table is that of torch 1.13's Gloo")
     def test_the_document_has_the_table_that_the_ranks_found(self):
         self.maxDiff = None
         self.assertEqual(documented()[1], table(), "contract_test.py --write updates docs/pytorch.md")

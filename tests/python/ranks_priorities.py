@@ -25,7 +25,7 @@ def train(group):
     """Returns the parameters after STEPS steps in `group`, and the priorities of each step."""
     torch.manual_seed(3)
     model = nn.Sequential(nn.Linear(40, 60), nn.ReLU(), nn.Linear(60, 50), nn.ReLU(), nn.Linear(50, 8))
-    ddp = DistributedDataParallel(model, process_group=group, bucket_cap_mb=0.005)
+    ddp = DistributedDataParallel(model, process_group=group, bucket_cap_mb=0.001)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
     torch.manual_seed(100 + rank)
     steps = []
@@ -40,7 +40,7 @@ def train(group):
 
 dist.init_process_group("tributary")
 rank = dist.get_rank()
-dist._DEFAULT_FIRST_BUCKET_BYTES = 1000  # Each layer has a bucket.
+dist._DEFAULT_FIRST_BUCKET_BYTES = 1000  # As bucket_cap_mb: each layer has a bucket.
 gloo = dist.new_group(backend="gloo")
 communicator = tributary.torch.active_group().communicator
 assert communicator.info()["threads"] == 2, communicator.info()

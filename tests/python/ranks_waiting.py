@@ -26,6 +26,8 @@ else:
     store.get("done")
 # A destructor of Gloo can hang: keep_until_exit().
 inner = weakref.ref(tributary.torch.active_group().inner)
+if hasattr(other_group, "_get_backend"):  # From torch 2 on, a group holds a back end.
+    other_group = other_group._get_backend(torch.device("cpu"))
 other = weakref.ref(other_group)
 del other_group
 tributary.torch.set_active(None)

@@ -148,14 +148,24 @@ class Calls(unittest.TestCase):
             self.assertIs(work.result()[0], parameter)
             self.assertTrue((parameter == 1).all())
 
-    def test_the_manager_of_coalescing_names_a_device_in_torch_2_and_works_in_torch_1(self):
+    def test_the_manager_of_coalescing_names_a_device_in_torch_2_and_waits_for_the_work_of_the_end(self):
         device = torch.device("cpu")
         self.group._start_coalescing(device)
-        work = self.group.allreduce([torch.ones(1)], dist.AllreduceOptions())
+        several = [torch.ones(3), torch.ones(2)]
+        begun = self.group.allreduce_coalesced(several, dist.AllreduceCoalescedOptions())
+        output = torch.zeros(3)
+        self.group._allgather_base(output, torch.ones(3), Opts())
+        self.assertTrue(self.group._end_coalescing(device).wait())
+        self.assertTrue(begun.is_completed())
+        self.assertEqual([tensor.tolist() for tensor in (*several, output)], [[1, 1, 1], [1, 1], [1, 1, 1]])
+        self.group._start_coalescing(device)
         self.assertIsNone(self.group._end_coalescing(device))
-        self.assertTrue(work.wait())
+
+    def test_the_manager_of_coalescing_has_no_device_in_torch_1(self):
         self.group._start_coalescing()
+        work = self.group.allreduce([torch.ones(1)], dist.AllreduceOptions())
         self.group._end_coalescing([work])
+        self.assertTrue(work.wait())
 
 
 if __name__ == "__main__":
