@@ -78,7 +78,10 @@ EndReason SessionEnd::waits_for(const Oldest& oldest, Duration silent_for, Durat
   if (have_.position == oldest.position) {
     ranks = missing_ranks(have_.sources, terms.sources, terms.rank_base);
   }
-  if (ranks.empty()) return unknown_rank_missing(have_.upstream, oldest.position, waited);
+  if (ranks.empty()) {
+    return unknown_rank_missing(config_.server, have_.upstream, oldest.position, waited,
+                                silent_for);
+  }
   return ranks_missing(config_.server, ranks, oldest.position, waited);
 }
 

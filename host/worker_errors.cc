@@ -181,7 +181,9 @@ EndReason ranks_not_joined(const CommunicatorConfig& config, const std::string& 
                                  ranks.empty() ? "behind another aggregator" : ranks, config.job_id,
                                  in_seconds(waited));
   if (!ranks.empty() && !config.aggregators.empty() && !config.from_directory) {
-    text += fmt::format("; if it runs, its list of aggregators may differ from this rank's, {}",
+    text += fmt::format("; if it runs, its {}{} may differ from this rank's, {}",
+                        config.aggregators.size() > 1 ? "list of aggregators" : "aggregator",
+                        config.auth.mode == auth::Mode::kNone ? "" : " or its secret",
                         list_text(config.aggregators));
   }
   return {Status::kPeerMissing, std::move(text)};
@@ -256,11 +258,15 @@ EndReason ranks_missing(const Endpoint& server, const std::string& ranks, uint64
                   ranks, position, in_seconds(waited), server.to_string())};
 }
 
-EndReason unknown_rank_missing(bool upstream, uint64_t position, Duration waited) {
-  return {Status::kPeerMissing,
-          fmt::format("block {} is not complete after {:.1f} s: {}", position, in_seconds(waited),
-                      upstream ? "a rank behind another aggregator has not contributed"
-                               : "some rank has not contributed")};
+EndReason unknown_rank_missing(const Endpoint& server, bool upstream, uint64_t position,
+                               Duration waited, Duration silent_for) {
+  const bool is_heard = silent_for < waited / 2;
+  const std::string cause = upstream   ? "a rank behind another aggregator has not contributed"
+                            : is_heard ? "some rank has not contributed"
+                                       : fmt::format("aggregator {} was last heard {:.1f} s ago",
+                                                     server.to_string(), in_seconds(silent_for));
+  return {Status::kPeerMissing, fmt::format("block {} is not complete after {:.1f} s: {}", position,
+                                            in_seconds(waited), cause)};
 }
 
 EndReason session_lost(const Endpoint& server, const Endpoint& upper) {

@@ -71,9 +71,12 @@ struct EndReason {
 /// @param ranks  The missing ranks as missing_ranks() lists them.
 [[nodiscard]] EndReason ranks_missing(const Endpoint& server, const std::string& ranks,
                                       uint64_t position, Duration waited);
-/// The worker does not know the missing rank.
+/// The worker does not know the missing rank. If it has heard nothing from the aggregator for half of
+/// the time waited, the aggregator may be at fault.
 /// @param upstream  The aggregator has all its contributions and waits for an upper aggregator.
-[[nodiscard]] EndReason unknown_rank_missing(bool upstream, uint64_t position, Duration waited);
+[[nodiscard]] EndReason unknown_rank_missing(const Endpoint& server, bool upstream,
+                                             uint64_t position, Duration waited,
+                                             Duration silent_for);
 [[nodiscard]] EndReason job_in_use_by_plain_clients(const CommunicatorConfig& config);
 [[nodiscard]] EndReason aggregator_stopped(const Endpoint& server, const Endpoint& upper = {});
 [[nodiscard]] EndReason job_removed(const CommunicatorConfig& config, const Endpoint& upper = {});

@@ -152,6 +152,11 @@ TEST_F(SessionEndTest, WithoutAHaveNoRankIsNamed) {
   const auto reason = end.check_deadline({3, at_ms(0)}, at_ms(900), terms, at_ms(1000));
   ASSERT_TRUE(reason.has_value());
   EXPECT_EQ(reason->text, "block 3 is not complete after 1.0 s: some rank has not contributed");
+  const auto silent = end.check_deadline({3, at_ms(0)}, at_ms(500), terms, at_ms(1000));
+  ASSERT_TRUE(silent.has_value());
+  EXPECT_EQ(silent->text,
+            "block 3 is not complete after 1.0 s: aggregator 10.0.0.1:12000 was last heard 0.5 s "
+            "ago");
 }
 
 TEST_F(SessionEndTest, ALostSessionEndsWithoutAPosition) {

@@ -142,7 +142,7 @@ TEST_F(Sharded, DisjointListsAreNamedAtTheDeadline) {
     ASSERT_FALSE(ranks[rank].has_value());
     EXPECT_THAT(
         ranks[rank].error().text,
-        HasSubstr("its list of aggregators may differ from this rank's, " + list[rank].name));
+        HasSubstr("its aggregator may differ from this rank's, " + list[rank].name));
   }
 }
 

@@ -85,6 +85,13 @@ TEST(WorkerErrors, JoinsNameTheirListWhereOthersMayDiffer) {
   EXPECT_EQ(ranks_not_joined(config, "2", seconds(5)).text,
             "rank 2 has not joined job 7 within 5.0 s; if it runs, its list of aggregators may "
             "differ from this rank's, a:1,b:2=3");
+  CommunicatorConfig alone = config;
+  alone.aggregators.pop_back();
+  alone.auth.mode = auth::Mode::kHeader;
+  EXPECT_EQ(
+      ranks_not_joined(alone, "2", seconds(5)).text,
+      "rank 2 has not joined job 7 within 5.0 s; if it runs, its aggregator or its secret may "
+      "differ from this rank's, a:1");
   wire::ControlBody refusal;
   refusal.reason = Reason::kListsDiffer;
   refusal.value = 3;
@@ -103,7 +110,7 @@ TEST(WorkerErrors, SessionsThatEnd) {
             "aggregator 10.0.0.1:12000 has not answered for 2.0 s");
   EXPECT_EQ(ranks_missing(config.server, "3", 9, seconds(60)).text,
             "rank 3 has not contributed to block 9 for 60.0 s (aggregator 10.0.0.1:12000 answers)");
-  EXPECT_EQ(unknown_rank_missing(/*upstream=*/true, 9, seconds(60)).text,
+  EXPECT_EQ(unknown_rank_missing(config.server, /*upstream=*/true, 9, seconds(60), seconds(0)).text,
             "block 9 is not complete after 60.0 s: a rank behind another aggregator has not "
             "contributed");
   EXPECT_EQ(session_lost(config.server).text,
