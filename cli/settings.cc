@@ -456,13 +456,35 @@ void check_result_files(CLI::App& app, const std::shared_ptr<std::string>& taken
   for (CLI::App* command : app.get_subcommands({})) check_result_files(*command, taken_by);
 }
 
+/// Removes a `--` between the flags of a command and the command line that it runs, where CLI11 does not expect it.
+void drop_separator(const CLI::App& app, std::vector<std::string>& arguments) {
+  if (arguments.empty()) return;
+  const auto commands = app.get_subcommands([&arguments](const CLI::App* command) {
+    return command->get_prefix_command() && command->check_name(arguments.front());
+  });
+  if (commands.empty()) return;
+  for (auto at = arguments.begin() + 1; at != arguments.end(); ++at) {
+    if (*at == "--") {
+      arguments.erase(at);
+      return;
+    }
+    if (!at->starts_with('-')) return;
+    const CLI::Option* const option = commands.front()->get_option_no_throw(*at);
+    const bool takes_next = option != nullptr && option->get_items_expected_min() > 0;
+    if (takes_next && at + 1 != arguments.end()) ++at;
+  }
+}
+
 }  // namespace
 
 std::optional<int> parse_command_line(CLI::App& app, int argc, const char* const* argv,
                                       std::ostream& out, std::ostream& err) {
   check_result_files(app, std::make_shared<std::string>());
   try {
-    app.parse(argc, argv);
+    std::vector<std::string> arguments(argv + 1, argv + argc);
+    drop_separator(app, arguments);
+    std::ranges::reverse(arguments);  // As CLI11 takes them.
+    app.parse(std::move(arguments));
     return std::nullopt;
   } catch (const CLI::Success& help) {
     return app.exit(help, out, err);

@@ -125,6 +125,31 @@ TEST_F(SettingsTest, ParsesFlagsAndDefaults) {
   EXPECT_EQ(parsed.jobs[1].uint("sources"), 4U);
 }
 
+TEST(ParseCommandLine, ASeparatorMayStandBeforeTheCommandThatIsRun) {
+  using Arguments = std::vector<std::string>;
+  const auto remaining = [](const Arguments& given) {
+    CLI::App app("test", "tributary");
+    CLI::App* const launch = app.add_subcommand("launch", "runs a command");
+    launch->prefix_command();
+    uint32_t ranks = 0;
+    bool keeps_going = false;
+    launch->add_option("-n", ranks, "ranks");
+    launch->add_flag("--keep-going", keeps_going, "goes on");
+    std::vector<const char*> argv{"tributary", "launch"};
+    for (const std::string& argument : given) argv.push_back(argument.c_str());
+    std::ostringstream out;
+    EXPECT_FALSE(parse_command_line(app, static_cast<int>(argv.size()), argv.data(), out, out))
+        << out.str();
+    return launch->remaining();
+  };
+  const Arguments script{"train.py", "--", "--flag"};
+  EXPECT_EQ(remaining({"train.py", "--", "--flag"}), script);
+  EXPECT_EQ(remaining({"--", "train.py", "--", "--flag"}), script);
+  EXPECT_EQ(remaining({"-n", "2", "--", "train.py", "--", "--flag"}), script);
+  EXPECT_EQ(remaining({"--keep-going", "--", "train.py", "--", "--flag"}), script);
+  EXPECT_EQ(remaining({"--keep-going", "train.py", "--", "--flag"}), script);
+}
+
 TEST_F(SettingsTest, FileSetsTheSameValuesAsFlags) {
   const Parsed parsed = parse({"serve", "--config", file(R"(
 window = 128

@@ -140,9 +140,8 @@ TEST_F(Sharded, DisjointListsAreNamedAtTheDeadline) {
   const auto ranks = join({{list[0]}, {list[1]}}, milliseconds(300));
   for (uint32_t rank = 0; rank < 2; rank++) {
     ASSERT_FALSE(ranks[rank].has_value());
-    EXPECT_THAT(
-        ranks[rank].error().text,
-        HasSubstr("its aggregator may differ from this rank's, " + list[rank].name));
+    EXPECT_THAT(ranks[rank].error().text,
+                HasSubstr("its aggregator may differ from this rank's, " + list[rank].name));
   }
 }
 
