@@ -118,6 +118,10 @@ concept Machine = requires(M m, const M& c, Instruction instruction, Xtxn xtxn, 
   { c.arrived_as_frame() } -> std::same_as<bool>;
   { c.source() } -> std::same_as<const Endpoint&>;
 
+  /// Changes the head in local memory from a byte on. forward() sends the packet with its changed
+  /// head; its size stays. @pre the bytes lie within the head.
+  m.write_head(count /* offset_bytes */, bytes);
+
   /// Issues an XTXN. Its target runs `service` when the XTXN's turn comes. co_await the returned
   /// object for the reply: at once for a synchronous XTXN, later for an asynchronous one. post()
   /// issues an XTXN without a reply.
@@ -141,7 +145,7 @@ concept Machine = requires(M m, const M& c, Instruction instruction, Xtxn xtxn, 
   /// After this returns, the caller may change a payload that was sent before.
   m.release_payload(bytes);
 
-  /// End the packet: forward it unchanged to the next hop, or drop it for a reason that the program
+  /// End the packet: forward it to the next hop, or drop it for a reason that the program
   /// defines (an index of its counters).
   m.forward();
   m.drop(reason);

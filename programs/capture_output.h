@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// The output of a run over a capture: the packets that a program forwards, as they stood in the
-/// input, and the messages that it makes.
+/// The output of a run over a capture: the packets that a program forwards, and the messages that it
+/// makes.
 ///
 /// Threads: One.
 /// Errors:  problem() keeps the first failed write; later packets are counted, but not written.

@@ -28,7 +28,7 @@ class CapturePort final : public engine::PortQueue {
   /// The next receive() delivers `packet`, which must stay valid until the round ends.
   void offer(const FedPacket& packet) {
     offered_ = &packet;
-    // The engine's packets are writable, but a program changes none that it forwards.
+    // A copy, because a program may change the head.
     bytes_.assign(packet.bytes.begin(), packet.bytes.end());
   }
 
@@ -44,7 +44,9 @@ class CapturePort final : public engine::PortQueue {
   void transmit(std::span<const engine::TxPacket> packets) override {
     for (const engine::TxPacket& packet : packets) {
       if (packet.layer == engine::PacketLayer::kFrame) {
-        output_.forward(current_->captured);
+        io::CapturedPacket sent = current_->captured;
+        sent.bytes = std::span<const std::byte>(bytes_).first(sent.bytes.size());
+        output_.forward(sent);
       } else {
         output_.message({packet.data, packet.size});
       }

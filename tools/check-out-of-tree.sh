@@ -44,6 +44,15 @@ for machine in live model; do
     --period-ms 10 --on "$machine" --json "$work/limited-$machine.json" >"$work/limited.log"
 done
 cmp "$work/limited-live.pcap" "$work/limited-model.pcap"
+for machine in live model; do
+  "$work/build/hops" --in "$work/in.pcap" --out "$work/hops-$machine.pcap" --on "$machine" \
+    >"$work/hops.log"
+done
+cmp "$work/hops-live.pcap" "$work/hops-model.pcap"
+if cmp --quiet "$work/in.pcap" "$work/hops-live.pcap"; then
+  echo "tools/check-out-of-tree.sh: hops has changed no packet" >&2
+  exit 1
+fi
 python3 - "$work"/{live,model,limited-live,limited-model}.json <<'EOF'
 import json
 import sys

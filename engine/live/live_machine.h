@@ -64,6 +64,10 @@ class LiveMachine {
   }
   /// Returns the whole packet. Only this machine has all of it at hand.
   [[nodiscard]] std::span<const std::byte> packet_bytes() const { return packet_->bytes(); }
+  void write_head(uint32_t offset_bytes, std::span<const std::byte> bytes) const {
+    TRIB_ASSERT(offset_bytes + bytes.size() <= head().size());
+    std::memcpy(packet_->data + offset_bytes, bytes.data(), bytes.size());
+  }
   [[nodiscard]] uint32_t packet_size() const { return packet_->size; }
   [[nodiscard]] bool arrived_as_frame() const { return packet_->layer == PacketLayer::kFrame; }
   [[nodiscard]] const Endpoint& source() const { return packet_->source; }
@@ -128,7 +132,7 @@ class LiveMachine {
   /// Flushes, so the caller may change any payload that was sent before.
   void release_payload(std::span<const std::byte>) { flush(); }
 
-  /// Sends the packet unchanged out of the port by which it arrived.
+  /// Sends the packet out of the port by which it arrived.
   void forward() {
     counters_.forwarded++;
     if (pending_count_ == kPendingPackets) flush();

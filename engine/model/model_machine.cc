@@ -212,6 +212,15 @@ void ModelMachine::instruction(const microcode::Instruction& mark, const Place& 
   thread.parts[LatencyPart::kInstructions] += thread.local_at - instruction_at_;
 }
 
+void ModelMachine::write_head(uint32_t offset_bytes, std::span<const std::byte> bytes,
+                              const Place& place) {
+  TRIB_ASSERT(!current().packet_ended && offset_bytes + bytes.size() <= head(place).size());
+  const PacketHandle stored = current_->packet.stored;
+  packets_.write_head(stored, offset_bytes, bytes);
+  access_meter().write_lmem(packets_.bytes(stored).data() + offset_bytes,
+                            static_cast<uint32_t>(bytes.size()), place);
+}
+
 microcode::MeteredHead ModelMachine::head(const Place& place) const {
   const std::span<const std::byte> stored = packets_.bytes(packet().stored);
   const uint32_t room = arrived_as_frame() ? kHeadBytes : parameters_.head_payload_bytes();

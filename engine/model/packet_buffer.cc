@@ -78,6 +78,12 @@ uint32_t PacketBuffer::read_tail(PacketHandle packet, uint32_t offset_bytes,
   return read_bytes;
 }
 
+void PacketBuffer::write_head(PacketHandle packet, uint32_t offset_bytes,
+                              std::span<const std::byte> bytes) {
+  TRIB_ASSERT(offset_bytes + bytes.size() <= head(packet).size());
+  std::memcpy(start_of(packet) + offset_bytes, bytes.data(), bytes.size());
+}
+
 std::span<const std::byte> PacketBuffer::bytes(PacketHandle packet) const {
   return {start_of(packet), slot_of(packet).size};
 }

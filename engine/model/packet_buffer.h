@@ -66,6 +66,8 @@ class PacketBuffer {
   uint32_t read_tail(PacketHandle packet, uint32_t offset_bytes, std::span<std::byte> to) const;
 
   [[nodiscard]] uint32_t size(PacketHandle packet) const { return slot_of(packet).size; }
+  /// Changes bytes of the head. @pre the bytes lie within it.
+  void write_head(PacketHandle packet, uint32_t offset_bytes, std::span<const std::byte> bytes);
   /// Returns the whole packet, for sending.
   [[nodiscard]] std::span<const std::byte> bytes(PacketHandle packet) const;
 

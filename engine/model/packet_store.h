@@ -41,6 +41,14 @@ class PacketStore {
   [[nodiscard]] std::span<const std::byte> bytes(PacketHandle packet) const {
     return is_whole(packet) ? whole_.bytes(inner(packet)) : heads_.bytes(packet);
   }
+  /// Changes bytes of the head. @pre the bytes lie within it.
+  void write_head(PacketHandle packet, uint32_t offset_bytes, std::span<const std::byte> bytes) {
+    if (is_whole(packet)) {
+      whole_.write_head(inner(packet), offset_bytes, bytes);
+    } else {
+      heads_.write_head(packet, offset_bytes, bytes);
+    }
+  }
   /// Adds references, each of which needs a release().
   void add_references(PacketHandle packet, uint32_t count) {
     if (is_whole(packet)) {

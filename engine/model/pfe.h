@@ -38,7 +38,7 @@ class PfeSink {
  public:
   virtual void send(std::span<const std::byte> stored, uint32_t size_bytes,
                     std::span<const Endpoint> destinations) = 0;
-  /// Receives a packet that the program forwards unchanged. By default it leaves by its input port.
+  /// Receives a packet that the program forwards. By default it leaves by its input port.
   /// @param number The calls of arrive() up to the packet's own.
   virtual void forward(std::span<const std::byte> stored, uint32_t size_bytes,
                        const Endpoint& source, uint64_t /*number*/) {

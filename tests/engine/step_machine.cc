@@ -199,6 +199,15 @@ microcode::MeteredHead StepMachine::head(const Place& place) const {
   return {std::span<const std::byte>(current_->head.data(), current_->head_bytes),
           starting_ ? nullptr : &meter_, place};
 }
+void StepMachine::write_head(uint32_t offset_bytes, std::span<const std::byte> bytes,
+                             const Place& place) {
+  TRIB_ASSERT(current().packet.is_set() && !current_->packet_ended);
+  TRIB_ASSERT(offset_bytes + bytes.size() <= current_->head_bytes);
+  std::byte* const first = current_->head.data() + offset_bytes;
+  std::memcpy(first, bytes.data(), bytes.size());
+  packets_.write_head(current_->packet, offset_bytes, bytes);
+  if (!starting_) meter_.write_lmem(first, static_cast<uint32_t>(bytes.size()), place);
+}
 uint32_t StepMachine::packet_size() const { return packets_.size(current().packet); }
 bool StepMachine::arrived_as_frame() const {
   TRIB_ASSERT(current().packet.is_set());

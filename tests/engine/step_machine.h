@@ -131,6 +131,8 @@ class StepMachine {
   [[nodiscard]] Instant arrived_at() const { return current().arrived_at; }
 
   [[nodiscard]] microcode::MeteredHead head(const Place& place = Place::current()) const;
+  void write_head(uint32_t offset_bytes, std::span<const std::byte> bytes,
+                  const Place& place = Place::current());
   [[nodiscard]] uint32_t packet_size() const;
   [[nodiscard]] bool arrived_as_frame() const;
   [[nodiscard]] const Endpoint& source() const;

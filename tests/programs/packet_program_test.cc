@@ -128,6 +128,69 @@ struct Greedy : CounterBase {
   [[nodiscard]] nlohmann::ordered_json details() const { return nlohmann::ordered_json::object(); }
 };
 
+constexpr microcode::Instruction kMark{"mark", {.lmem_writes = 2}};
+
+/// Writes a mark over the source address of each frame, in one access more than it declares if the
+/// setting is 2.
+struct Marker : CounterBase {
+  static constexpr std::string_view kName = "marker";
+  static constexpr std::string_view kSummary = "Changes source addresses";
+  static Result<std::unique_ptr<Marker>> create(memory::SharedMemory&, const KeyValues& settings) {
+    auto state = std::make_unique<Marker>();
+    state->step = settings.uint("step");
+    return state;
+  }
+  template <microcode::Machine M>
+  static microcode::Thread process(M& m, Marker& state) {
+    m.instruction(kMark);
+    constexpr std::array<std::byte, 3> kHalf{std::byte{7}, std::byte{8}, std::byte{9}};
+    if (m.head().size() >= kSourceAt + 2 * kHalf.size()) {
+      m.write_head(kSourceAt, kHalf);
+      m.write_head(kSourceAt + kHalf.size(), kHalf);
+      if (state.step == 2) m.write_head(0, kHalf);
+    }
+    m.forward();
+    co_return;
+  }
+  static constexpr uint32_t kSourceAt = 6;
+  [[nodiscard]] nlohmann::ordered_json details() const { return nlohmann::ordered_json::object(); }
+};
+
+TEST(PacketProgram, ForwardsChangedHeadsOnBothMachines) {
+  const testing::ScratchDirectory scratch;
+  const std::string in = scratch.path() / "in.pcap", out = scratch.path() / "out.pcap";
+  std::vector<testing::TestPacket> packets{
+      {1'000, testing::ipv4_frame(60)}, {2'000, testing::ipv4_frame(1'000)}, {3'000, {}}};
+  testing::write_capture(in, packets);
+  for (testing::TestPacket& packet : packets) {
+    for (uint32_t i = 0; i < 6 && packet.bytes.size() >= 12; i++)
+      packet.bytes[Marker::kSourceAt + i] = static_cast<std::byte>(7 + i % 3);
+  }
+  const CaptureProgram program = capture_program_of<Marker>();
+  for (const bool on_model : {false, true}) {
+    RunRequest request{.in = in, .out = out};
+    if (on_model) request.model = engine::Parameters();
+    const auto end = program.run(*program.settings().read({}, ""), request);
+    ASSERT_TRUE(end);
+    EXPECT_EQ(testing::read_capture(out), packets);
+    if (!on_model) continue;
+    ASSERT_EQ(end->report.model->accounting.instructions.size(), 1U);
+    EXPECT_EQ(end->report.model->accounting.instructions[0].most,
+              (microcode::AccessCount{.lmem_writes = 2}));
+  }
+}
+
+TEST(PacketProgramDeathTest, WritesToTheHeadHaveABudget) {
+  const testing::ScratchDirectory scratch;
+  const std::string in = scratch.path() / "in.pcap";
+  testing::write_capture(in, {{1'000, testing::ipv4_frame(60)}});
+  const CaptureProgram program = capture_program_of<Marker>();
+  RunRequest request{.in = in};
+  request.model = engine::Parameters();
+  EXPECT_DEATH(static_cast<void>(program.run(*program.settings().parse("step=2"), request)),
+               "makes 3 local memory writes; its budget is 2");
+}
+
 TEST(PacketProgramDeathTest, BudgetErrorNamesTheProgram) {
   const testing::ScratchDirectory scratch;
   const std::string in = scratch.path() / "in.pcap";

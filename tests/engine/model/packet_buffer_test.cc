@@ -63,6 +63,20 @@ TEST(PacketBuffer, HeadAndTailMakeThePacket) {
   }
 }
 
+TEST(PacketBuffer, TheHeadMayBeChangedUpToItsEnd) {
+  PacketBuffer buffer({.packet_count = 1, .packet_bytes_max = 2 * kHeadBytes});
+  const Bytes packet(kHeadBytes + 1, std::byte{1});
+  const auto handle = buffer.store(packet);
+  const Bytes two(2, std::byte{2});
+  buffer.write_head(*handle, 0, two);
+  buffer.write_head(*handle, kHeadBytes - 2, two);
+  Bytes expected = packet;
+  expected[0] = expected[1] = expected[kHeadBytes - 2] = expected[kHeadBytes - 1] = std::byte{2};
+  const auto bytes = buffer.bytes(*handle);
+  EXPECT_EQ(Bytes(bytes.begin(), bytes.end()), expected);
+  EXPECT_DEATH(buffer.write_head(*handle, kHeadBytes - 1, two), "");
+}
+
 TEST(PacketBuffer, TailReadsPastItsEndReturnNothing) {
   PacketBuffer buffer(kSmall);
   const auto packet = buffer.store(Bytes(200));  // 8 bytes of tail.
