@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/assert.h"
+#include "base/cpus.h"
 #include "io/file_descriptor.h"
 #include "server/control/listener.h"
 #include "server/control/socket_place.h"
@@ -64,6 +65,7 @@ class Pool {
     pthread_attr_init(&attributes);
     pthread_attr_setstacksize(&attributes, kStackBytes);
     const auto run = [](void* pool) -> void* {
+      take_short_slices();
       static_cast<Pool*>(pool)->work();
       return nullptr;
     };
