@@ -43,7 +43,7 @@ enum class SocketState {
 struct SocketClaim {
   io::FileDescriptor folder_lock;
 };
-/// Removes a stale file at `path`. @return an Error if a server answers there.
+/// Removes the stale sockets in the folder of `path`. @return an Error if a server answers at `path`.
 /// The caller keeps the claim until its socket listens.
 [[nodiscard]] Result<SocketClaim> claim_socket(const std::string& path);
 
