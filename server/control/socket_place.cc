@@ -84,6 +84,23 @@ void remove_stale(const std::string& folder) {
   }
 }
 
+/// Connects to a socket without waiting. @return not open: see errno.
+io::FileDescriptor connect_to(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  errno = ENAMETOOLONG;
+  if (path.size() >= sizeof(address.sun_path)) return {};
+  path.copy(address.sun_path, path.size());
+  io::FileDescriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0) {
+    return socket;
+  }
+  const int cause = errno;
+  socket = {};
+  errno = cause;
+  return {};
+}
+
 std::string names_of(const std::vector<FoundServer>& servers) {
   std::string names;
   for (const FoundServer& server : servers) names += (names.empty() ? "" : ", ") + server.name;
@@ -139,14 +156,7 @@ std::string socket_path(const std::string& folder, std::string_view name) {
 }
 
 SocketState probe(const std::string& path) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof(address.sun_path)) return SocketState::kMissing;
-  path.copy(address.sun_path, path.size());
-  const io::FileDescriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0) {
-    return SocketState::kAnswers;
-  }
+  if (connect_to(path).is_open()) return SocketState::kAnswers;
   switch (errno) {
     case EAGAIN:  // Its queue of callers is full.
       return SocketState::kAnswers;
@@ -158,6 +168,15 @@ SocketState probe(const std::string& path) {
     default:
       return SocketState::kMissing;
   }
+}
+
+int process_at(const std::string& path) {
+  const io::FileDescriptor socket = connect_to(path);
+  ucred listener{};
+  socklen_t size = sizeof listener;
+  if (!socket.is_open()) return 0;
+  if (getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &listener, &size) != 0) return 0;
+  return listener.pid;
 }
 
 Result<SocketClaim> claim_socket(const std::string& path) {

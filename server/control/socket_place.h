@@ -39,6 +39,9 @@ enum class SocketState {
 /// Connects to the socket to find out.
 [[nodiscard]] SocketState probe(const std::string& path);
 
+/// Returns the process that listens on the socket; 0: unknown.
+[[nodiscard]] int process_at(const std::string& path);
+
 /// The right to bind a socket in a folder. Two servers that start at once take turns.
 struct SocketClaim {
   io::FileDescriptor folder_lock;
