@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// CPUs of this machine: their lists as text, a thread's place, and its CPU time.
+/// CPUs of this machine: their lists as text, a thread's place, slices and CPU time.
 ///
 /// Shapes:  A list is "0-2,5": numbers and ranges in any order, each CPU once.
 /// Threads: Any; the functions concern the calling thread.
@@ -30,6 +30,11 @@ void pin_to_cpus(std::span<const int> cpus);
 /// Pins this thread to one CPU. Threads that must run at the same time need this: for the first
 /// milliseconds Linux may keep both on one CPU.
 inline void pin_to_cpu(int cpu) { pin_to_cpus({&cpu, 1}); }
+
+/// Asks Linux for short time slices, so that this thread runs soon after it has woken although other
+/// threads are busy. For threads that work briefly and seldom. Needs no privilege; has no effect
+/// before Linux 6.12 or under a real-time policy.
+void take_short_slices();
 
 /// Returns this thread's CPU time. Other programs' work does not count.
 [[nodiscard]] Duration thread_cpu_time();

@@ -12,6 +12,8 @@ namespace tributary::cli {
 namespace {
 
 constexpr std::string_view kHttp = "http://";
+/// How a server refers to the body of a request. See control/job_routes.h.
+constexpr std::string_view kOfBody = "body: ";
 
 Result<ChosenServer> server_at(const ServerChoice& choice) {
   std::string url = choice.url;
@@ -64,7 +66,10 @@ Result<ChosenServer> find_server(const ServerChoice& choice) {
 }
 
 int fail(const char* command, const Error& error) {
-  print_error("tributary {}: {}\n", command, error.text);
+  // The server names the part of the request at fault: here that is a flag of this command.
+  std::string_view text = error.text;
+  if (text.starts_with(kOfBody)) text.remove_prefix(kOfBody.size());
+  print_error("tributary {}: {}\n", command, text);
   return 1;
 }
 

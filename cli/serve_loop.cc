@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "base/cpus.h"
 #include "base/result_file.h"
 #include "cli/console.h"
 #include "cli/serve_service.h"
@@ -100,6 +101,7 @@ int serve(const Service& service) {
   // Programs wait for this line, so do not serve without it.
   print("ready\n");
   if (std::fflush(stdout) != 0) return end_output(1);
+  take_short_slices();  // The cores have started: they keep their own.
   ServiceReports reports(*std::move(manager), service.title, service.status);
 
   const timespec* const pause = pause_of(service, reports);

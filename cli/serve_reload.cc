@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/serve_reload.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+
 #include "server/job_keys.h"
 
 namespace tributary::cli {
@@ -16,6 +20,9 @@ Result<std::vector<trio_ml::JobConfig>> jobs_of_file(const Settings& settings) {
   for (const KeyValues& row : *rows) {
     auto job = server::to_job(row);
     if (!job) return tl::unexpected(job.error());
+    if (std::ranges::find(jobs, job->id, &trio_ml::JobConfig::id) != jobs.end()) {
+      return failure(fmt::format("[[job]]: id={} is configured twice", job->id));
+    }
     jobs.push_back(*std::move(job));
   }
   return jobs;

@@ -236,31 +236,29 @@ nlohmann::json Appliance::stats() {
 }
 
 void Appliance::read_cores(Snapshot& snapshot, std::vector<JobViews>& jobs) {
-  uint32_t core_index = 0;
-  trio_ml::Counters counters{};
-  engine_->inspect([&](Engine::Core& core) {
-    snapshot.cores[core_index] = {core.counters(), thread_cpu_time()};
-    trio_ml::Shard& shard = *shards_[core_index];
-    for (uint32_t i = 0; i < counters.size(); i++) {
-      counters[i].packets += shard.counters()[i].packets;
-      counters[i].bytes += shard.counters()[i].bytes;
+  std::vector<CoreReading> readings(config_.cores);
+  engine_->visit([&](Engine::Core& core, uint32_t index) {
+    CoreReading& reading = readings[index];
+    trio_ml::Shard& shard = *shards_[index];
+    if (!reading.begun) {
+      reading.begun = true;
+      snapshot.cores[index] = {core.counters(), thread_cpu_time()};
+      reading.counters = shard.counters();
+      for (uint32_t i = 0; i < jobs.size(); i++) {
+        jobs[i][index].read(*shard.jobs()[i], index, snapshot.at);
+      }
     }
-    for (uint32_t i = 0; i < jobs.size(); i++) {
-      jobs[i][core_index].read(*shard.jobs()[i], core_index, snapshot.at);
+    // One job at a time, so that no visit reads more than kPlacesPerVisit places.
+    while (reading.job < jobs.size()) {
+      JobView& view = jobs[reading.job][index];
+      const bool reads = view.blocks_in_progress > 0;
+      if (!reads || !view.read_blocks(*shard.jobs()[reading.job])) reading.job++;
+      if (reads) break;
     }
-    core_index++;
+    return reading.job < jobs.size();
   });
-  snapshot.add_all(counters, trio_ml::Outcome::kNotIp);
-}
-
-void Appliance::read_blocks(uint32_t job_index, JobViews& views) {
-  for (bool more = true; more;) {
-    more = false;
-    uint32_t core_index = 0;
-    engine_->inspect([&](Engine::Core&) {
-      more |= views[core_index].read_blocks(*shards_[core_index]->jobs()[job_index]);
-      core_index++;
-    });
+  for (const CoreReading& reading : readings) {
+    snapshot.add_all(reading.counters, trio_ml::Outcome::kNotIp);
   }
 }
 
@@ -281,9 +279,6 @@ Snapshot Appliance::snapshot() {
   }
   read_cores(snapshot, jobs);
   for (uint32_t i = 0; i < jobs.size(); i++) {
-    uint64_t in_progress = 0;
-    for (const JobView& view : jobs[i]) in_progress += view.blocks_in_progress;
-    if (in_progress > 0) read_blocks(i, jobs[i]);
     snapshot.jobs.push_back(merge(*served_[i].session, jobs[i], snapshot.at));
     snapshot.jobs.back().draining = served_[i].draining;
   }

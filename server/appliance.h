@@ -99,6 +99,12 @@ class Appliance : public JobControl, public ObservedServer {
   using Engine = engine::LiveEngine<trio_ml::App>;
   /// The views of one job, shape [cores].
   using JobViews = std::vector<JobView>;
+  /// The part of a core in a snapshot, and how far its visits have come.
+  struct CoreReading {
+    bool begun = false;
+    uint32_t job = 0;  ///< The first job whose blocks are not read.
+    trio_ml::Counters counters{};
+  };
   struct OpenedPort {
     std::unique_ptr<engine::Port> port;
     std::vector<std::string> warnings;
@@ -153,10 +159,8 @@ class Appliance : public JobControl, public ObservedServer {
   /// Returns "1, 4": the ids of all jobs.
   [[nodiscard]] std::string job_ids() const;
 
-  /// Fills `snapshot` and the views, except for the blocks. @pre control_mutex_ is locked.
+  /// Fills `snapshot` and the views. @pre control_mutex_ is locked.
   void read_cores(Snapshot& snapshot, std::vector<JobViews>& jobs);
-  /// Fills in the blocks of one job. @pre control_mutex_ is locked.
-  void read_blocks(uint32_t job_index, JobViews& views);
 
   const ApplianceConfig config_;
   memory::SharedMemory memory_;

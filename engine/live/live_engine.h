@@ -4,8 +4,8 @@
 ///
 /// Model:   Each core owns one queue of the port and one program with its own state. A packet that
 ///          arrives at another core's queue is handed over to its owner.
-/// Threads: start(), stop() and inspect() belong to the owner's thread, or to one thread at a time;
-///          each core runs a thread.
+/// Threads: start(), stop(), inspect() and visit() belong to the owner's thread, or to one thread at a
+///          time; each core runs a thread.
 /// Errors:  None after construction; counters record lost packets.
 /// Tests:   tests/engine/live/live_engine_test.cc
 #pragma once
@@ -30,7 +30,7 @@ struct LiveEngineConfig {
   /// How long a core keeps polling after the last packet before it sleeps. 0: it sleeps at once;
   /// use 0 when workers share the machine's cores.
   Duration spin = Duration();
-  /// Longest sleep. If a wake-up is lost, stop() and inspect() wait at most this long.
+  /// Longest sleep. If a wake-up is lost, stop(), inspect() and visit() wait at most this long.
   Duration sleep_max = milliseconds(100);
   uint32_t cpu_percent = 100;  ///< Share of a CPU that each core may use, 1 … 100.
   /// Core i runs on the i-th of these CPUs, and starts over behind the last. Empty: on any.
@@ -44,6 +44,8 @@ template <LiveProgram P>
 class LiveEngine {
  public:
   using Core = LiveCore<P>;
+  /// Looks at a core, given with its index. @return whether to look again after its next burst.
+  using Visitor = std::function<bool(Core&, uint32_t)>;
 
   /// @param port     Must outlive the engine.
   /// @param programs One for each queue of the port.
@@ -84,17 +86,21 @@ class LiveEngine {
   /// bursts; for a stopped engine this thread calls it. Returns after the last call. The core takes
   /// no lock: the caller alone waits.
   void inspect(const std::function<void(Core&)>& inspector) {
+    const Visitor once = [&inspector](Core& core, uint32_t) {
+      inspector(core);
+      return false;
+    };
     for (auto& slot : cores_) {
-      if (!slot->thread.joinable()) {
-        inspector(slot->core);
-        continue;
-      }
-      // Release: pairs with the acquire in loop(), after which the core sees `inspector`.
-      slot->inspector.store(&inspector, std::memory_order_release);
-      slot->core.queue().wake();
-      // Acquire: pairs with the release in run_inspector(); shows what the inspector has written.
-      slot->inspector.wait(&inspector, std::memory_order_acquire);
+      ask(*slot, once);
+      await(*slot, once);
     }
+  }
+
+  /// As inspect(), but for all cores at the same time, and after each of its bursts until the visitor
+  /// returns false. A caller on a loaded machine waits for a CPU once, not once for each call.
+  void visit(const Visitor& visitor) {
+    for (auto& slot : cores_) ask(*slot, visitor);
+    for (auto& slot : cores_) await(*slot, visitor);
   }
 
   [[nodiscard]] uint32_t core_count() const { return static_cast<uint32_t>(cores_.size()); }
@@ -108,9 +114,26 @@ class LiveEngine {
     const uint32_t index;
     Core core;
     std::thread thread;
-    /// Null: nobody inspects this core.
-    std::atomic<const std::function<void(Core&)>*> inspector{nullptr};
+    /// Null: nobody visits this core.
+    std::atomic<const Visitor*> visitor{nullptr};
   };
+
+  /// Passes the visitor to a running core; lets it visit any other at once.
+  static void ask(Slot& slot, const Visitor& visitor) {
+    if (!slot.thread.joinable()) {
+      while (visitor(slot.core, slot.index)) {
+      }
+      return;
+    }
+    // Release: pairs with the acquire in loop(), after which the core sees `visitor`.
+    slot.visitor.store(&visitor, std::memory_order_release);
+    slot.core.queue().wake();
+  }
+  /// Waits for the last visit.
+  static void await(Slot& slot, const Visitor& visitor) {
+    // Acquire: pairs with the release in run_visitor(); shows what the visitor has written.
+    slot.visitor.wait(&visitor, std::memory_order_acquire);
+  }
 
   void loop(Slot& slot) {
     if (!config_.cpus.empty()) pin_to_cpu(config_.cpus[slot.index % config_.cpus.size()]);
@@ -119,14 +142,13 @@ class LiveEngine {
     // Acquire: pairs with stop().
     while (!stopping_.load(std::memory_order_acquire)) {
       const Instant now = monotonic_now();
-      if (slot.core.run_once(now) > 0) {
-        busy_at = now;
-      } else if (now - busy_at >= config_.spin) {
+      if (slot.core.run_once(now) > 0) busy_at = now;
+      if (const Visitor* visitor = slot.visitor.load(std::memory_order_acquire)) [[unlikely]] {
+        run_visitor(slot, *visitor);  // It may come again, so the core does not sleep.
+      } else if (busy_at != now && now - busy_at >= config_.spin) {
         slot.core.wait(slot.core.idle_time(now, config_.sleep_max));
       }
       if (limiter.is_due(now)) pause(slot, limiter.pause(now, thread_cpu_time()));
-      if (const auto* inspector = slot.inspector.load(std::memory_order_acquire)) [[unlikely]]
-        run_inspector(slot, *inspector);
     }
     slot.core.stop(monotonic_now());
   }
@@ -137,10 +159,10 @@ class LiveEngine {
     std::this_thread::sleep_for(std::chrono::nanoseconds(in_nanoseconds(length)));
   }
 
-  static void run_inspector(Slot& slot, const std::function<void(Core&)>& inspector) {
-    inspector(slot.core);
-    slot.inspector.store(nullptr, std::memory_order_release);
-    slot.inspector.notify_one();
+  static void run_visitor(Slot& slot, const Visitor& visitor) {
+    if (visitor(slot.core, slot.index)) return;
+    slot.visitor.store(nullptr, std::memory_order_release);
+    slot.visitor.notify_one();
   }
 
   const LiveEngineConfig config_;

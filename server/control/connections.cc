@@ -11,6 +11,8 @@
 #include <map>
 #include <optional>
 
+#include "base/cpus.h"
+
 namespace tributary::control {
 namespace {
 
@@ -76,6 +78,7 @@ void Connections::answer(uint64_t id, std::string bytes) {
 }
 
 void Connections::run() {
+  take_short_slices();
   while (true) {
     const std::vector<int16_t> events = wait();
     {

@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "apps/trio_ml/records.h"
+#include "base/cpus.h"
 
 namespace tributary::control {
 namespace {
@@ -142,6 +143,7 @@ Observer::~Observer() {
 }
 
 void Observer::run() {
+  take_short_slices();  // While it waits for a snapshot, nobody else gets one.
   const std::chrono::nanoseconds pause(in_nanoseconds(kSampleEvery));
   std::unique_lock lock(mutex_);
   while (!ending_) {

@@ -4,9 +4,11 @@
 #include <fmt/format.h>
 #include <httplib.h>
 
+#include <string_view>
 #include <thread>
 
 #include "base/pipe_signal_guard.h"
+#include "io/udp/resolve.h"
 #include "server/control/socket_place.h"
 
 namespace tributary::control {
@@ -15,7 +17,10 @@ namespace {
 /// Pause before another attempt while the server's queue of callers is full.
 constexpr std::chrono::milliseconds kRetryEvery{10};
 
-bool is_url(const ServerAddress& server) { return server.place.starts_with("http://"); }
+constexpr std::string_view kScheme = "http://";
+constexpr uint16_t kHttpPort = 80;
+
+bool is_url(const ServerAddress& server) { return server.place.starts_with(kScheme); }
 
 /// Sends the request. Linux refuses a caller of a Unix socket whose queue is full, so that the
 /// caller must try again.
@@ -31,6 +36,36 @@ httplib::Result send(httplib::Client& client, const ServerAddress& server,
     }
     std::this_thread::sleep_for(kRetryEvery);
   }
+}
+
+/// Returns the host and port of a URL.
+std::string_view place_of(std::string_view url) {
+  url.remove_prefix(kScheme.size());
+  return url.substr(0, url.find('/'));
+}
+
+std::string cause_of(httplib::Error error, std::chrono::steady_clock::duration waited) {
+  if (waited >= kAnswerWithin) return fmt::format("waited {} s", kAnswerWithin.count());
+  if (error == httplib::Error::Connection) return "no connection";
+  if (error == httplib::Error::Read) return "it ended the connection";
+  return httplib::to_string(error);
+}
+
+/// Returns one line about a request without an answer.
+std::string no_answer(const ServerAddress& server, httplib::Error error,
+                      std::chrono::steady_clock::duration waited) {
+  std::string remedy = "check that its process";
+  if (is_url(server)) {
+    const auto address = io::resolve(place_of(server.place), kHttpPort);
+    if (!address) return fmt::format("{}: {}", server.place, address.error().text);
+    remedy += " runs, with systemctl status or ps, and serves this address with --http";
+  } else {
+    const int pid = process_at(server.place);
+    if (pid != 0) remedy += fmt::format(" (pid {})", pid);
+    remedy += " runs and is not stopped, with systemctl status or ps";
+  }
+  return fmt::format("{}: the server does not answer ({}); to fix: {}", server.place,
+                     cause_of(error, waited), remedy);
 }
 
 /// Sends the request. @return the server's error text unless the status is from 200 to 299.
@@ -50,14 +85,10 @@ Result<httplib::Response> exchange(const ServerAddress& server, const std::strin
   client.set_read_timeout(kAnswerWithin);
   client.set_write_timeout(kAnswerWithin);
   const PipeSignalGuard guard;  // The server may close the connection before the request is out.
+  const auto sent_at = std::chrono::steady_clock::now();
   const httplib::Result reply = send(client, server, request);
-  if (!reply) {
-    return failure(
-        fmt::format("{}: the server does not answer ({}); to fix: check that its "
-                    "process runs, with systemctl status or ps{}",
-                    server.place, httplib::to_string(reply.error()),
-                    is_url(server) ? ", and serves this address with --http" : ""));
-  }
+  if (!reply)
+    return failure(no_answer(server, reply.error(), std::chrono::steady_clock::now() - sent_at));
   if (reply->status >= 200 && reply->status <= 299) return *reply;
   const auto json = nlohmann::json::parse(reply->body, nullptr, /*allow_exceptions=*/false);
   const std::string status = fmt::format("{}: status {}", path, reply->status);

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/assert.h"
+#include "base/cpus.h"
 #include "io/file_descriptor.h"
 #include "server/control/listener.h"
 #include "server/control/socket_place.h"
@@ -64,6 +65,7 @@ class Pool {
     pthread_attr_init(&attributes);
     pthread_attr_setstacksize(&attributes, kStackBytes);
     const auto run = [](void* pool) -> void* {
+      take_short_slices();
       static_cast<Pool*>(pool)->work();
       return nullptr;
     };
@@ -121,12 +123,15 @@ bool may_have_body(const httplib::Request& request) {
   return request.method == "POST" || request.method == "PUT" || request.method == "PATCH";
 }
 
+/// Returns the refusal of a request that would need more memory than any useful one.
+std::optional<Reply> refuse_target(const httplib::Request& request) {
+  if (request.target.size() <= kTargetBytesMax) return {};
+  return error_reply(414, fmt::format("the URL has {} bytes; allowed: at most {}",
+                                      request.target.size(), kTargetBytesMax));
+}
+
 /// Returns the refusal of a body before it is read; nothing if it is acceptable.
 std::optional<Reply> refuse_body(const httplib::Request& request) {
-  if (request.target.size() > kTargetBytesMax) {
-    return error_reply(414, fmt::format("the URL has {} bytes; allowed: at most {}",
-                                        request.target.size(), kTargetBytesMax));
-  }
   if (request.has_header("Transfer-Encoding")) {
     return error_reply(411, "a body needs Content-Length instead of Transfer-Encoding");
   }
@@ -134,6 +139,10 @@ std::optional<Reply> refuse_body(const httplib::Request& request) {
   if (request.has_header("Content-Encoding") ||
       request.get_header_value("Content-Type").starts_with("multipart/")) {
     return error_reply(415, "the body must be JSON, neither compressed nor in parts");
+  }
+  const std::string size = request.get_header_value("Content-Length");
+  if (size.find_first_not_of("0123456789") != std::string::npos) {
+    return error_reply(400, fmt::format("Content-Length: {} is not a whole number", size));
   }
   const auto size_bytes = request.get_header_value<uint64_t>("Content-Length");
   if (size_bytes <= kBodyBytesMax) return {};
@@ -163,7 +172,8 @@ class HttpServer::Implementation : public httplib::Server {
     // Answers before httplib reads a body, unless there is one to read. httplib would wait for the
     // end of the connection if a request without a body does not state its length.
     set_pre_routing_handler([this](const httplib::Request& request, httplib::Response& response) {
-      const auto refusal = may_have_body(request) ? refuse_body(request) : std::nullopt;
+      auto refusal = refuse_target(request);
+      if (!refusal && may_have_body(request)) refusal = refuse_body(request);
       if (!refusal && has_body(request)) return HandlerResponse::Unhandled;
       fill(response, refusal ? *refusal : answer(request));
       return HandlerResponse::Handled;

@@ -62,6 +62,45 @@ bool lock_within(int file, std::chrono::milliseconds limit) {
   return true;
 }
 
+/// Returns the sockets in a folder, whether their servers run or not.
+std::vector<std::filesystem::path> sockets_in(const std::string& folder) {
+  std::vector<std::filesystem::path> sockets;
+  std::error_code error;
+  std::filesystem::directory_iterator at(folder, error);
+  for (; !error && at != std::filesystem::directory_iterator(); at.increment(error)) {
+    std::error_code gone;
+    if (at->path().filename().string().ends_with(kSuffix) && at->is_socket(gone)) {
+      sockets.push_back(at->path());
+    }
+  }
+  return sockets;
+}
+
+/// Removes the other sockets of killed servers, so that they do not pile up. @pre The folder is
+/// locked: a server that starts binds its socket before it listens.
+void remove_stale(const std::string& folder) {
+  for (const std::filesystem::path& path : sockets_in(folder)) {
+    if (probe(path) == SocketState::kStale) unlink(path.c_str());
+  }
+}
+
+/// Connects to a socket without waiting. @return not open: see errno.
+io::FileDescriptor connect_to(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  errno = ENAMETOOLONG;
+  if (path.size() >= sizeof(address.sun_path)) return {};
+  path.copy(address.sun_path, path.size());
+  io::FileDescriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0) {
+    return socket;
+  }
+  const int cause = errno;
+  socket = {};
+  errno = cause;
+  return {};
+}
+
 std::string names_of(const std::vector<FoundServer>& servers) {
   std::string names;
   for (const FoundServer& server : servers) names += (names.empty() ? "" : ", ") + server.name;
@@ -117,14 +156,7 @@ std::string socket_path(const std::string& folder, std::string_view name) {
 }
 
 SocketState probe(const std::string& path) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof(address.sun_path)) return SocketState::kMissing;
-  path.copy(address.sun_path, path.size());
-  const io::FileDescriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0) {
-    return SocketState::kAnswers;
-  }
+  if (connect_to(path).is_open()) return SocketState::kAnswers;
   switch (errno) {
     case EAGAIN:  // Its queue of callers is full.
       return SocketState::kAnswers;
@@ -136,6 +168,15 @@ SocketState probe(const std::string& path) {
     default:
       return SocketState::kMissing;
   }
+}
+
+int process_at(const std::string& path) {
+  const io::FileDescriptor socket = connect_to(path);
+  ucred listener{};
+  socklen_t size = sizeof listener;
+  if (!socket.is_open()) return 0;
+  if (getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &listener, &size) != 0) return 0;
+  return listener.pid;
 }
 
 Result<SocketClaim> claim_socket(const std::string& path) {
@@ -158,6 +199,7 @@ Result<SocketClaim> claim_socket(const std::string& path) {
     return failure(fmt::format("control socket {}: cannot remove the file of an ended server: {}",
                                path, errno_text(errno)));
   }
+  remove_stale(folder);
   return claim;
 }
 
@@ -166,15 +208,10 @@ std::vector<FoundServer> find_servers(const std::vector<std::string>& folders) {
   for (const std::string& folder : folders) {
     // Any user can make a folder in /tmp.
     if (folder.starts_with("/tmp/") && !is_trusted(folder)) continue;
-    std::error_code error;
-    std::filesystem::directory_iterator at(folder, error);
-    for (; !error && at != std::filesystem::directory_iterator(); at.increment(error)) {
-      const std::filesystem::directory_entry& entry = *at;
-      const std::string file = entry.path().filename();
-      if (!file.ends_with(kSuffix)) continue;
-      FoundServer server{.name = file.substr(0, file.size() - kSuffix.size()),
-                         .path = entry.path(),
-                         .state = probe(entry.path())};
+    for (const std::filesystem::path& path : sockets_in(folder)) {
+      const std::string file = path.filename();
+      FoundServer server{
+          .name = file.substr(0, file.size() - kSuffix.size()), .path = path, .state = probe(path)};
       if (server.state == SocketState::kStale || server.state == SocketState::kMissing) continue;
       servers.push_back(std::move(server));
     }

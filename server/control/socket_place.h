@@ -39,11 +39,14 @@ enum class SocketState {
 /// Connects to the socket to find out.
 [[nodiscard]] SocketState probe(const std::string& path);
 
+/// Returns the process that listens on the socket; 0: unknown.
+[[nodiscard]] int process_at(const std::string& path);
+
 /// The right to bind a socket in a folder. Two servers that start at once take turns.
 struct SocketClaim {
   io::FileDescriptor folder_lock;
 };
-/// Removes a stale file at `path`. @return an Error if a server answers there.
+/// Removes the stale sockets in the folder of `path`. @return an Error if a server answers at `path`.
 /// The caller keeps the claim until its socket listens.
 [[nodiscard]] Result<SocketClaim> claim_socket(const std::string& path);
 

@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "base/cpus.h"
+
 namespace tributary::server {
 
 ServerLog::ServerLog(LogConfig config, ObservedServer& server)
@@ -26,6 +28,7 @@ void ServerLog::drain() {
 }
 
 void ServerLog::run(const std::stop_token& stop) {
+  take_short_slices();  // While it waits for a snapshot, nobody else gets one.
   auto compare_at = std::chrono::steady_clock::now();
   std::unique_lock lock(mutex_);
   while (!stop.stop_requested()) {

@@ -10,6 +10,7 @@
 
 #include "base/assert.h"
 #include "base/clock.h"
+#include "base/cpus.h"
 #include "server/control/socket_place.h"
 
 namespace tributary::server {
@@ -139,6 +140,7 @@ void RecordKeeper::look() {
 }
 
 void RecordKeeper::run(const std::stop_token& stop) {
+  take_short_slices();  // While it waits for a snapshot, nobody else gets one.
   std::unique_lock lock(wake_mutex_);
   while (!stop.stop_requested()) {
     if (on_.load()) look();

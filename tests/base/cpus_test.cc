@@ -4,6 +4,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <array>
 #include <string>
@@ -46,6 +48,25 @@ TEST(ThreadCpuTime, GrowsWithTheThreadsWork) {
   while (thread_cpu_time() - before < milliseconds(1)) {
   }
   EXPECT_GE(thread_cpu_time() - before, milliseconds(1));
+}
+
+/// Returns this thread's time slice in nanoseconds; 0: the kernel does not tell it.
+uint64_t slice_ns() {
+  std::array<uint64_t, 6> attributes{};  // struct sched_attr, 48 bytes.
+  if (syscall(SYS_sched_getattr, 0, attributes.data(), sizeof attributes, 0) != 0) return 0;
+  return attributes[3];  // sched_runtime
+}
+
+TEST(TakeShortSlices, ConcernsTheCallingThreadOnly) {
+  const uint64_t before = slice_ns();
+  if (before == 0) GTEST_SKIP() << "Linux has slices of threads from 6.12 on";
+  uint64_t taken = 0;
+  std::thread([&] {
+    take_short_slices();
+    taken = slice_ns();
+  }).join();
+  EXPECT_EQ(taken, 100'000U);
+  EXPECT_EQ(slice_ns(), before);
 }
 
 TEST(PinToCpu, PinsOnlyTheCallingThread) {

@@ -44,6 +44,30 @@ TEST(BeginSamplingTest, StrideFallsWhenReportsAreRare) {
   EXPECT_TRUE(sampling.take(5, Instant() + seconds(3)));
 }
 
+TEST(BeginSamplingTest, StrideHalvesAfterFourGapsAndStopsAtOne) {
+  BeginSampling sampling;
+  EXPECT_TRUE(sampling.take(1, Instant()));
+  EXPECT_FALSE(sampling.take(2, Instant() + milliseconds(10)));  // Stride 2.
+  EXPECT_FALSE(sampling.take(4, Instant() + milliseconds(20)));  // Stride 4.
+  EXPECT_TRUE(sampling.take(8, Instant() + milliseconds(799)));  // Less than 4 x 200 ms: still 4.
+  EXPECT_FALSE(sampling.take(10, Instant() + seconds(2)));
+  EXPECT_TRUE(sampling.take(12, Instant() + milliseconds(1599)));  // 800 ms: stride 2.
+  EXPECT_FALSE(sampling.take(13, Instant() + seconds(3)));
+  EXPECT_TRUE(sampling.take(14, Instant() + seconds(3)));  // Stride 1.
+  for (uint32_t i = 0; i < 3; i++) EXPECT_TRUE(sampling.take(15 + i, Instant() + seconds(4 + i)));
+}
+
+TEST(BeginSamplingTest, StrideHasALimit) {
+  constexpr uint32_t kFast = 1 << 18;
+  BeginSampling sampling;
+  EXPECT_TRUE(sampling.take(1, Instant()));
+  for (uint32_t number = 2; number <= kFast; number++) {
+    EXPECT_FALSE(sampling.take(number, Instant() + milliseconds(10)));
+  }
+  EXPECT_FALSE(sampling.take(kFast + (1 << 15), Instant() + seconds(1)));
+  EXPECT_TRUE(sampling.take(kFast + (1 << 16), Instant() + seconds(1)));
+}
+
 // Ranks with any two strides have the numbers of the larger one in common.
 TEST(BeginSamplingTest, StridesArePowersOfTwo) {
   BeginSampling slower;

@@ -161,6 +161,9 @@ TEST(Configuration, HangUpReloadsTheJobsOfTheFile) {
   (void)folder.file("c.toml", "");
   server.signal(SIGHUP);
   ASSERT_TRUE(server.wait_for_error("has no [[job]]"));
+  (void)folder.file("c.toml", "[[job]]\nid = 2\nsources = 2\n[[job]]\nid = 2\nsources = 3\n");
+  server.signal(SIGHUP);
+  ASSERT_TRUE(server.wait_for_error("[[job]]: id=2 is configured twice"));
   EXPECT_THAT(ids(), ElementsAre(2, 3));
   EXPECT_EQ(server.stop(), 0);
 }

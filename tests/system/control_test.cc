@@ -155,7 +155,7 @@ TEST_F(Control, JobShowsWhatItsWorkersReport) {
 
 /// Questions to a server whose workers reduce as fast as they can.
 constexpr uint32_t kQuestions = 200;
-/// Source: the project's goal, 50 ms. Half of the answers must meet it on any machine.
+/// Source: the project's goal, 50 ms. Nine of ten answers must meet it on any machine.
 constexpr std::chrono::milliseconds kAnswerWithin{50};
 
 TEST_F(Control, AnswersSoonAtFullLoad) {
@@ -170,7 +170,7 @@ TEST_F(Control, AnswersSoonAtFullLoad) {
   }
   record_times(waits);
   if (!testing::kIsSanitized) {
-    EXPECT_LT(waits[kQuestions / 2], kAnswerWithin);
+    EXPECT_LT(waits[kQuestions * 9 / 10], kAnswerWithin);
   }
 }
 

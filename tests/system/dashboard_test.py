@@ -114,6 +114,14 @@ class Dashboard(unittest.TestCase):
             widths = self.browser.run("return [innerWidth, document.documentElement.scrollWidth]")
             self.assertEqual(widths, [360, 360], path)
 
+    def test_narrow_screens_show_the_details_of_events(self):
+        self.addCleanup(self.browser.command, "Emulation.clearDeviceMetricsOverride")
+        self.browser.set_width(360)
+        self.look("/events", "document.querySelector('#events td.text')")
+        rights = self.browser.run(
+            "return [...document.querySelectorAll('#events td.text')].map(e => e.getBoundingClientRect().right)")
+        self.assertLessEqual(max(rights), 360)
+
     def test_keys_reach_the_links_the_button_and_the_tables(self):
         self.look("/", DRAWN)
         reached = []

@@ -8,8 +8,10 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <latch>
 #include <map>
 #include <mutex>
+#include <set>
 #include <thread>
 
 #include "apps/trio_ml/app.h"
@@ -177,6 +179,41 @@ TEST_P(LiveEngineTest, InspectVisitsEachCoreOnceRunningOrNot) {
   EXPECT_EQ(visited(), GetParam().core_count);
 }
 
+TEST_P(LiveEngineTest, VisitComesAgainUntilTheVisitorHasEnough) {
+  const uint32_t cores = GetParam().core_count;
+  Aggregator aggregator(cores, GetParam().layer);
+  const auto visit = [&] {
+    std::vector<uint32_t> visits(cores);
+    std::vector<std::set<const void*>> visited(cores);
+    aggregator.engine().visit([&](LiveEngine<trio_ml::App>::Core& core, uint32_t index) {
+      visited[index].insert(&core);
+      return ++visits[index] <= index;
+    });
+    for (uint32_t i = 0; i < cores; i++) {
+      EXPECT_EQ(visits[i], i + 1);
+      EXPECT_EQ(visited[i].size(), 1U);
+    }
+  };
+  visit();  // Not started.
+  aggregator.engine().start();
+  for (uint32_t i = 0; i < 20; i++) visit();
+  aggregator.engine().stop();
+  visit();
+}
+
+// No visitor returns before all have begun, so visits in turn would hang this test.
+TEST_P(LiveEngineTest, VisitConcernsAllRunningCoresAtOnce) {
+  Aggregator aggregator(GetParam().core_count, GetParam().layer);
+  aggregator.engine().start();
+  std::latch all_begun(GetParam().core_count);
+  aggregator.engine().visit([&](LiveEngine<trio_ml::App>::Core&, uint32_t) {
+    all_begun.arrive_and_wait();
+    return false;
+  });
+  EXPECT_TRUE(all_begun.try_wait());
+  aggregator.engine().stop();
+}
+
 TEST_P(LiveEngineTest, StopIsIdempotent) {
   Aggregator aggregator(GetParam().core_count, GetParam().layer);
   aggregator.engine().stop();  // Before start.
@@ -248,6 +285,22 @@ TEST(LiveEngineSleep, InspectAndStopWakeASleepingCore) {
     EXPECT_EQ(looks, 1U);
   }
   port.wait_until_asleep();
+  engine.stop();
+}
+
+// Nobody wakes the core for the later visits.
+TEST(LiveEngineSleep, CoreDoesNotSleepWhileAVisitorComesAgain) {
+  SleepingPort port;
+  LiveEngine<Idle> engine(port, std::vector<Idle>(1), {});
+  engine.start();
+  port.wait_until_asleep();
+  std::vector<uint64_t> bursts;
+  engine.visit([&](LiveEngine<Idle>::Core& core, uint32_t) {
+    bursts.push_back(core.counters().bursts);
+    return bursts.size() < 5;
+  });
+  ASSERT_EQ(bursts.size(), 5U);
+  for (uint32_t i = 1; i < 5; i++) EXPECT_EQ(bursts[i], bursts[0] + i);  // One burst between two.
   engine.stop();
 }
 

@@ -11,11 +11,15 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
+#include <array>
 #include <filesystem>
+#include <stop_token>
+#include <thread>
 #include <vector>
 
 #include "io/file_descriptor.h"
 #include "server/control/http_client.h"
+#include "server/control/listener.h"
 #include "server/control/socket_place.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/scratch_directory.h"
@@ -25,6 +29,9 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
+
+/// How soon a thread notices that it must end.
+constexpr int kLookAgainMs = 10;
 
 Reply echo(const Request& request) {
   if (request.path == "/broken") throw std::runtime_error("handler failed");
@@ -85,7 +92,36 @@ TEST_F(HttpServerTest, AnswersAndRemovesItsSocket) {
     EXPECT_EQ(*answer, (nlohmann::json{{"method", "GET"}, {"path", "/v1/x"}}));
   }
   EXPECT_FALSE(std::filesystem::exists(path_));
-  EXPECT_THAT(get(path_, "/v1/x").error().text, HasSubstr("the server does not answer"));
+  EXPECT_THAT(
+      get(path_, "/v1/x").error().text,
+      HasSubstr("the server does not answer (no connection); to fix: check that its process "
+                "runs and is not stopped"));
+}
+
+TEST_F(HttpServerTest, ClientNamesTheProcessThatDoesNotAnswer) {
+  const io::FileDescriptor listener = *listen_on_path(path_);
+  EXPECT_EQ(process_at(path_), getpid());
+  // Reads a request and ends the connection.
+  const std::jthread server([&listener](const std::stop_token& stop) {
+    while (!stop.stop_requested()) {
+      pollfd ready{listener.get(), POLLIN, 0};
+      if (poll(&ready, 1, kLookAgainMs) != 1) continue;
+      const io::FileDescriptor client(accept(listener.get(), nullptr, nullptr));
+      std::array<char, 4096> bytes;
+      static_cast<void>(recv(client.get(), bytes.data(), bytes.size(), 0));
+    }
+  });
+  const std::string error = get(path_, "/v1/x").error().text;
+  EXPECT_THAT(error,
+              HasSubstr(fmt::format("(it ended the connection); to fix: check that its process "
+                                    "(pid {}) runs",
+                                    getpid())));
+  EXPECT_EQ(process_at(path_ + "x"), 0);
+}
+
+TEST_F(HttpServerTest, ClientNamesAHostWithoutAnAddress) {
+  EXPECT_THAT(get(std::string("http://no-such-host.invalid:80"), "/v1/x").error().text,
+              HasSubstr("cannot find the address of 'no-such-host.invalid'"));
 }
 
 TEST_F(HttpServerTest, ReportsTheServersErrors) {
@@ -126,15 +162,19 @@ TEST_F(HttpServerTest, BodiesThatAreLargeCompressedOrWithoutLengthAreRefused) {
   const std::string large = post(length(kBodyBytesMax + 1));
   EXPECT_THAT(large, StartsWith("HTTP/1.1 413"));
   EXPECT_THAT(large, HasSubstr("{\"error\":\"the body has 8193 bytes; allowed: at most 8192\"}"));
-  EXPECT_THAT(post("Content-Length: -1\r\n"), StartsWith("HTTP/1.1 413"));
+  EXPECT_THAT(post("Content-Length: -1\r\n"), StartsWith("HTTP/1.1 400"));
+  EXPECT_THAT(post("Content-Length: -1\r\n"),
+              HasSubstr("Content-Length: -1 is not a whole number"));
   EXPECT_THAT(post("Content-Length: 1\r\nContent-Encoding: gzip\r\n", "x"),
               StartsWith("HTTP/1.1 415"));
   EXPECT_THAT(post("Content-Length: 1\r\nContent-Type: multipart/form-data; boundary=a\r\n", "x"),
               StartsWith("HTTP/1.1 415"));
   EXPECT_THAT(post("Transfer-Encoding: chunked\r\n", "1\r\nx\r\n0\r\n\r\n"),
               StartsWith("HTTP/1.1 411"));
-  EXPECT_THAT(talk("POST /" + std::string(kTargetBytesMax, 'x') + " HTTP/1.1\r\n\r\n"),
-              StartsWith("HTTP/1.1 414"));
+  for (const char* method : {"POST", "GET"}) {
+    EXPECT_THAT(talk(method + (" /" + std::string(kTargetBytesMax, 'x')) + " HTTP/1.1\r\n\r\n"),
+                StartsWith("HTTP/1.1 414"));
+  }
   EXPECT_TRUE(get(path_, "/").has_value());
 }
 

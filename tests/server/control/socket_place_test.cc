@@ -96,6 +96,19 @@ TEST(SocketPlace, StaleFilesAreTakenOverAndLiveOnesAreNot) {
   EXPECT_FALSE(std::filesystem::exists(path));
 }
 
+TEST(SocketPlace, AServerRemovesTheSocketsOfKilledOnes) {
+  const testing::ScratchDirectory scratch;
+  const auto path_of = [&scratch](const char* name) { return socket_path(scratch.path(), name); };
+  static_cast<void>(listening(path_of("killed")));  // Closed at once.
+  const io::FileDescriptor running = listening(path_of("running"));
+  const std::string file = scratch.file("notes.sock");
+  ASSERT_TRUE(claim_socket(path_of("box")).has_value());
+  EXPECT_FALSE(std::filesystem::exists(path_of("killed")));
+  EXPECT_TRUE(std::filesystem::exists(path_of("running")));
+  EXPECT_EQ(probe(path_of("running")), SocketState::kAnswers);
+  EXPECT_TRUE(std::filesystem::exists(file));  // No socket, so not ours.
+}
+
 TEST(SocketPlace, FindsServersAndAsksForANameIfThereAreSeveral) {
   const testing::ScratchDirectory scratch;
   const std::vector<std::string> folders{scratch.path() / "missing", scratch.path()};
