@@ -141,6 +141,8 @@ FigureOutcome finish(const FigureOptions& options, std::span<const Point> /*poin
     figure.plots.push_back(std::move(plot));
   }
   figure.plots.push_back(shares.plot());
+  // The patterns are no scale: a line between them would say nothing.
+  for (PlotSeries& series : figure.plots.back().series) series.marks_only = true;
   figure.notes = {
       fmt::format("Means over {} seeds; the plots of accuracy show the first.", seeds_of(options)),
       "waiting and trio-ml run on the modelled PFE; asynchronous runs on the live engine in "

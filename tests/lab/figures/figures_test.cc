@@ -446,6 +446,7 @@ TEST(Asynchronous, RowsAndAPlotHaveTheShares) {
   ASSERT_EQ(figure.plots[3].series.size(), 1);
   EXPECT_EQ(figure.plots[3].series[0].name, "trio-ml: degraded");
   EXPECT_DOUBLE_EQ(figure.plots[3].series[0].points.at(2).y, 30);
+  EXPECT_TRUE(figure.plots[3].series[0].marks_only);
 }
 
 }  // namespace
