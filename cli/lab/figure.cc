@@ -58,6 +58,20 @@ std::string settings_text(const FigureFlags& flags) {
   return fmt::format("{}", fmt::join(all, " "));
 }
 
+/// Names each point that failed, with its reason. @return The exit status: 0 if none failed.
+int complain_of_failures(std::span<const lab::Point> points, const lab::RunnerOutcome& ran) {
+  if (ran.failed == 0) return 0;
+  for (size_t i = 0; i < points.size(); i++) {
+    if (ran.points[i]) continue;
+    complain(kCommand, fmt::format("failed: {}: {}", points[i].label, ran.failures[i]), 1);
+  }
+  return complain(kCommand,
+                  fmt::format("{} of {} points failed; rows that need them show \"-\", and means "
+                              "leave out failed seeds",
+                              ran.failed, points.size()),
+                  1);
+}
+
 int run_figure(FigureFlags& flags) {
   const lab::Figure* figure = nullptr;
   std::vector<std::string> names;
@@ -76,9 +90,9 @@ int run_figure(FigureFlags& flags) {
   }
   const Result<std::vector<lab::Point>> points = figure->points(flags.options);
   if (!points) return complain(kCommand, points.error().text, kExitUsage);
-  const RanPoints ran = run_points_here(*points, flags.points, kCommand);
-  if (ran.exit_code) return *ran.exit_code;
-  lab::FigureOutcome outcome = figure->finish(flags.options, *points, ran.outcomes);
+  const RanWithFailures all = run_all_points_here(*points, flags.points, kCommand);
+  if (all.exit_code) return *all.exit_code;
+  lab::FigureOutcome outcome = figure->finish(flags.options, *points, all.ran.outcomes());
   const std::string changed = settings_text(flags);
   for (lab::FigureRow& row : outcome.rows) {
     row.settings = changed;
@@ -94,7 +108,7 @@ int run_figure(FigureFlags& flags) {
   if (const Result<void> written = write_files(flags, outcome); !written) {
     return complain(kCommand, written.error().text, 1);
   }
-  return 0;
+  return complain_of_failures(*points, all.ran);
 }
 
 }  // namespace
@@ -120,8 +134,11 @@ void add_lab_figure(CLI::App& lab, int& exit_code) {
   command->footer(
       "Examples:\n"
       "  tributary lab figure trio-15 --json f.json --svg f.svg\n"
-      "  tributary lab figure trio-13 --out results --set straggler.pattern=slow-worker-each\n"
-      "  mpirun -n 4 tributary lab figure trio-13 --out results");
+      "  tributary lab figure trio-13 --out results --set mitigation.timeout_ms=5\n"
+      "  mpirun -n 4 tributary lab figure trio-13 --out results\n"
+      "A point that fails is named with its reason, and the others' rows are shown.\n"
+      "Exit status: 0; 1 if a point failed or a file cannot be written; 2 for a mistake in the "
+      "flags.");
   command->callback([flags, &exit_code] { exit_code = run_figure(*flags); });
 }
 

@@ -52,53 +52,6 @@ std::string kept_text(const PointFlags& flags, const lab::RunnerOutcome& outcome
                      outcome.kept_in);
 }
 
-RanWithFailures run_here(std::span<const lab::Point> points, const PointFlags& flags,
-                         std::string_view command, bool keep_going) {
-  std::atomic<bool> stop = false;
-  WorkerInterrupt interrupt;  // Before any other thread.
-  Result<lab::Ranks> ranks = lab::Ranks::join();
-  if (!ranks) return {.ran = {}, .exit_code = complain(command, ranks.error().text, 1)};
-  interrupt.set_reaction([&stop, command] {
-    stop.store(true, std::memory_order_relaxed);  // Relaxed: nothing is read after it.
-    complain(command, "finishing the points in progress; once more to end at once", 0);
-  });
-  Result<lab::RunnerOutcome> outcome = [&] {
-    LabProgress progress;
-    lab::RunnerOptions options{.threads = flags.threads,
-                               .directory = flags.directory,
-                               .directory_if_stopped = kDirectoryIfStopped,
-                               .stop = &stop,
-                               .ranks = &*ranks,
-                               .keep_going = keep_going};
-    if (ranks->rank() == 0) {
-      options.on_progress = [&](uint64_t done, uint64_t total) { progress.update(done, total); };
-    }
-    return lab::run_points(points, options);
-  }();
-  interrupt.set_reaction({});
-  if (!outcome) {
-    const int exit_code = complain(command, outcome.error().text, 1);
-    ranks->abandon(exit_code);
-    return {.ran = {}, .exit_code = exit_code};
-  }
-  if (!outcome->complete()) {
-    const std::string text =
-        fmt::format("interrupted: {} of {} points are finished; {}", outcome->finished,
-                    points.size(), kept_text(flags, *outcome));
-    if (ranks->rank() == 0) complain(command, text, 0);
-    return {.ran = {}, .exit_code = kExitInterrupted};
-  }
-  if (ranks->rank() != 0) return {.ran = {}, .exit_code = 0};
-  if (outcome->outdated > 0) {
-    complain(command,
-             fmt::format("{} points in {} are of another version of the lab and have run once more",
-                         outcome->outdated, flags.directory),
-             0);
-  }
-  print_warnings(points, *outcome, command);
-  return {.ran = *std::move(outcome), .exit_code = std::nullopt};
-}
-
 }  // namespace
 
 void add_set_flag(CLI::App& command, std::vector<WrittenKey>& settings) {
@@ -178,16 +131,51 @@ int complain(std::string_view command, std::string_view text, int exit_code) {
   return exit_code;
 }
 
-RanPoints run_points_here(std::span<const lab::Point> points, const PointFlags& flags,
-                          std::string_view command) {
-  RanWithFailures ran = run_here(points, flags, command, /*keep_going=*/false);
-  if (ran.exit_code) return {.outcomes = {}, .exit_code = ran.exit_code};
-  return {.outcomes = ran.ran.outcomes(), .exit_code = std::nullopt};
-}
-
 RanWithFailures run_all_points_here(std::span<const lab::Point> points, const PointFlags& flags,
                                     std::string_view command) {
-  return run_here(points, flags, command, /*keep_going=*/true);
+  std::atomic<bool> stop = false;
+  WorkerInterrupt interrupt;  // Before any other thread.
+  Result<lab::Ranks> ranks = lab::Ranks::join();
+  if (!ranks) return {.ran = {}, .exit_code = complain(command, ranks.error().text, 1)};
+  interrupt.set_reaction([&stop, command] {
+    stop.store(true, std::memory_order_relaxed);  // Relaxed: nothing is read after it.
+    complain(command, "finishing the points in progress; once more to end at once", 0);
+  });
+  Result<lab::RunnerOutcome> outcome = [&] {
+    LabProgress progress;
+    lab::RunnerOptions options{.threads = flags.threads,
+                               .directory = flags.directory,
+                               .directory_if_stopped = kDirectoryIfStopped,
+                               .stop = &stop,
+                               .ranks = &*ranks,
+                               .keep_going = true};
+    if (ranks->rank() == 0) {
+      options.on_progress = [&](uint64_t done, uint64_t total) { progress.update(done, total); };
+    }
+    return lab::run_points(points, options);
+  }();
+  interrupt.set_reaction({});
+  if (!outcome) {
+    const int exit_code = complain(command, outcome.error().text, 1);
+    ranks->abandon(exit_code);
+    return {.ran = {}, .exit_code = exit_code};
+  }
+  if (!outcome->complete()) {
+    const std::string text =
+        fmt::format("interrupted: {} of {} points are finished; {}", outcome->finished,
+                    points.size(), kept_text(flags, *outcome));
+    if (ranks->rank() == 0) complain(command, text, 0);
+    return {.ran = {}, .exit_code = kExitInterrupted};
+  }
+  if (ranks->rank() != 0) return {.ran = {}, .exit_code = 0};
+  if (outcome->outdated > 0) {
+    complain(command,
+             fmt::format("{} points in {} are of another version of the lab and have run once more",
+                         outcome->outdated, flags.directory),
+             0);
+  }
+  print_warnings(points, *outcome, command);
+  return {.ran = *std::move(outcome), .exit_code = std::nullopt};
 }
 
 }  // namespace tributary::cli

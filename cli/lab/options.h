@@ -43,26 +43,17 @@ void add_threads_flag(
     CLI::App& command, uint32_t& threads,
     const char* help = "Points at the same time; 0: as many as cores, or one under mpirun");
 
-/// The outcomes of points, or the exit status if the command has ended.
-struct RanPoints {
-  std::vector<lab::PointOutcome> outcomes;  ///< Shape [points].
+/// The outcomes of a run that continues after failed points.
+struct RanWithFailures {
+  lab::RunnerOutcome ran;
   /// The program's exit status if the command has ended. Its messages have been printed.
   std::optional<int> exit_code;
 };
 
-/// Runs points on all cores and MPI ranks. The first Ctrl-C lets points in progress finish; the second
-/// ends the process. Only the first MPI rank receives the outcomes; the others end with exit code 0.
+/// Runs all points on all cores and MPI ranks, even if some fail. The first Ctrl-C lets points in
+/// progress finish; the second ends the process. Only the first MPI rank receives the outcomes; the
+/// others end with exit code 0.
 /// @param command The prefix of messages: "tributary lab sweep".
-[[nodiscard]] RanPoints run_points_here(std::span<const lab::Point> points, const PointFlags& flags,
-                                        std::string_view command);
-
-/// The outcomes of a run that continues after failed points.
-struct RanWithFailures {
-  lab::RunnerOutcome ran;
-  std::optional<int> exit_code;  ///< As RanPoints::exit_code.
-};
-
-/// Does the same, but runs all points even if some fail.
 [[nodiscard]] RanWithFailures run_all_points_here(std::span<const lab::Point> points,
                                                   const PointFlags& flags,
                                                   std::string_view command);

@@ -77,7 +77,8 @@ std::string value_flags(const lab::FigureOptions& options) {
 /// Makes one figure and writes its files. @param points The figure's own.
 Result<lab::ReportFigure> make_part(const ReportFlags& flags, const Part& part,
                                     std::span<const lab::Point> points,
-                                    const lab::RunnerOutcome& ran) {
+                                    const lab::RunnerOutcome& ran,
+                                    std::span<const lab::PointOutcome> outcomes) {
   const std::string& name = part.figure->name;
   const lab::FigureOptions options = options_of(flags, *part.figure);
   lab::ReportFigure made{.name = name,
@@ -91,16 +92,10 @@ Result<lab::ReportFigure> make_part(const ReportFlags& flags, const Part& part,
       [](const auto& a, const auto& b) { return a.scenario.seed < b.scenario.seed; });
   made.seed_first = first->scenario.seed;
   made.seed_last = last->scenario.seed;
-  std::vector<lab::PointOutcome> outcomes;
   for (size_t i = 0; i < part.count; i++) {
-    const auto& outcome = ran.points[part.first + i];
-    if (outcome) {
-      outcomes.push_back(*outcome);
-    } else {
-      made.failures.push_back(fmt::format("{}: {}", points[i].label, ran.failures[part.first + i]));
-    }
+    if (ran.points[part.first + i]) continue;
+    made.failures.push_back(fmt::format("{}: {}", points[i].label, ran.failures[part.first + i]));
   }
-  if (!made.failures.empty()) return made;
   lab::FigureOutcome figure = part.figure->finish(options, points, outcomes);
   for (lab::FigureRow& row : figure.rows) row.model_digest = lab::model_digest();
   made.has_plots = !figure.plots.empty();
@@ -128,8 +123,10 @@ int write_report(const ReportFlags& flags, std::span<const Part> parts,
     report.command += fmt::format(" --figures {}", fmt::join(flags.names, ","));
   }
   size_t failed = 0;
+  const std::vector<lab::PointOutcome> outcomes = ran.outcomes();
   for (const Part& part : parts) {
-    auto made = make_part(flags, part, points.subspan(part.first, part.count), ran);
+    auto made = make_part(flags, part, points.subspan(part.first, part.count), ran,
+                          std::span(outcomes).subspan(part.first, part.count));
     if (!made) return complain(kCommand, made.error().text, 1);
     failed += made->failures.empty() ? 0 : 1;
     report.figures.push_back(*std::move(made));
@@ -140,10 +137,10 @@ int write_report(const ReportFlags& flags, std::span<const Part> parts,
   }
   print("{}: {} figures, {} runs\n", page, parts.size(), points.size());
   if (failed == 0) return 0;
-  return complain(
-      kCommand,
-      fmt::format("{} of {} figures could not be made; {} says why", failed, parts.size(), page),
-      1);
+  return complain(kCommand,
+                  fmt::format("{} of {} figures lack points that failed; {} says why", failed,
+                              parts.size(), page),
+                  1);
 }
 
 int run_report(const ReportFlags& flags) {

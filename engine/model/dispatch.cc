@@ -2,6 +2,7 @@
 #include "engine/model/dispatch.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "base/assert.h"
 
@@ -11,6 +12,7 @@ AvailabilityDispatch::AvailabilityDispatch(const Config& config)
     : config_(config),
       words_((config.ppe_count + kBitsPerWord - 1) / kBitsPerWord),
       busy_(config.ppe_count),
+      load_(config.ppe_count),
       ppes_with_(size_t{config.threads_each + 1} * words_),
       count_with_(config.threads_each + 1) {
   TRIB_ASSERT(config.ppe_count > 0);
@@ -27,6 +29,7 @@ void AvailabilityDispatch::move(uint32_t ppe, uint32_t from_load, uint32_t to_lo
   ppes_with_[size_t{to_load} * words_ + ppe / kBitsPerWord] |= bit;
   count_with_[from_load]--;
   count_with_[to_load]++;
+  load_[ppe] = static_cast<uint8_t>(to_load);
   lowest_load_ = std::min(lowest_load_, to_load);
   while (count_with_[lowest_load_] == 0) lowest_load_++;
 }
@@ -35,7 +38,7 @@ uint32_t AvailabilityDispatch::next_with(uint32_t load, uint32_t from) const {
   const uint64_t* set = &ppes_with_[size_t{load} * words_];
   // The loop may visit the first word twice: first its bits from `from` on, then all of it.
   uint64_t in_range = ~uint64_t{0} << (from % kBitsPerWord);
-  for (uint32_t word = from / kBitsPerWord;; word = (word + 1) % words_) {
+  for (uint32_t word = from / kBitsPerWord;; word = word + 1 == words_ ? 0 : word + 1) {
     const uint64_t found = set[word] & in_range;
     if (found != 0) return word * kBitsPerWord + static_cast<uint32_t>(std::countr_zero(found));
     in_range = ~uint64_t{0};
@@ -48,7 +51,7 @@ std::optional<PpeThread> AvailabilityDispatch::start() {
   const auto thread = static_cast<uint32_t>(std::countr_one(busy_[ppe]));
   busy_[ppe] |= uint64_t{1} << thread;
   move(ppe, lowest_load_, lowest_load_ + 1);
-  next_ppe_ = (ppe + 1) % config_.ppe_count;
+  next_ppe_ = ppe + 1 == config_.ppe_count ? 0 : ppe + 1;
   busy_count_++;
   return PpeThread{ppe, thread};
 }

@@ -12,7 +12,6 @@
 /// Tests:   tests/engine/model/dispatch_test.cc
 #pragma once
 
-#include <bit>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -48,9 +47,7 @@ class AvailabilityDispatch {
   void finish(PpeThread thread);
 
   /// Returns the number of threads at work on a PPE.
-  [[nodiscard]] uint32_t load(uint32_t ppe) const {
-    return static_cast<uint32_t>(std::popcount(busy_[ppe]));
-  }
+  [[nodiscard]] uint32_t load(uint32_t ppe) const { return load_[ppe]; }
   [[nodiscard]] uint32_t busy_count() const { return busy_count_; }
 
  private:
@@ -64,6 +61,7 @@ class AvailabilityDispatch {
   const Config config_;
   const uint32_t words_;              ///< In a set of PPEs.
   std::vector<uint64_t> busy_;        ///< Shape [ppe_count]; bit t: thread t is at work.
+  std::vector<uint8_t> load_;         ///< Shape [ppe_count]; bits of busy_.
   std::vector<uint64_t> ppes_with_;   ///< Shape [threads_each + 1][words]: sets of PPEs by load.
   std::vector<uint32_t> count_with_;  ///< Shape [threads_each + 1].
   uint32_t lowest_load_ = 0;          ///< Of all PPEs.

@@ -71,8 +71,17 @@ class SlotLedger {
   [[nodiscard]] Instant reserve_further(Instant at, Duration work);
   /// Returns the first slot with room at or after `number`; shortens the path of later searches.
   [[nodiscard]] uint64_t find_room(uint64_t number);
+  /// Gives work to the slots after `full` that hold none yet, in order, as far as it goes.
+  /// @param left The work; receives the rest. @return the last slot that got some, or `full`.
+  uint64_t fill_untouched(uint64_t full, uint64_t last, uint64_t& left);
+  /// Records that all slots from `begin` to before `end` are full.
+  void remember_full(uint64_t begin, uint64_t end);
 
   std::vector<Slot> slots_;
+  // A run of full slots: a busy resource is asked for times inside it again and again, and the answer
+  // costs no look at the slots. A slot stays full until its time is over.
+  uint64_t full_begin_ = 0;
+  uint64_t full_end_ = 0;
   uint64_t overflow_count_ = 0;
 };
 

@@ -9,6 +9,7 @@
 
 #include "lab/figures/figure.h"
 #include "lab/figures/repetition.h"
+#include "lab/figures/share_plot.h"
 #include "lab/figures/straggling_systems.h"
 #include "lab/figures/trained_run.h"
 
@@ -102,11 +103,13 @@ Result<std::vector<Point>> points(const FigureOptions& options) {
 
 /// Returns the mean share of the workers whose contributions are in a sum.
 double counted_percent(const PointOutcome& outcome) {
-  uint64_t counted = 0;
-  for (const WorkerResult& worker : outcome.result.workers) {
-    counted += worker.contributions - worker.contributions_lost;
-  }
-  return 100 * outcome.result.of_blocks(counted);
+  return value_of(outcome, [](const RunResult& run) {
+    uint64_t counted = 0;
+    for (const WorkerResult& worker : run.workers) {
+      counted += worker.contributions - worker.contributions_lost;
+    }
+    return 100 * run.of_blocks(counted);
+  });
 }
 
 LinePlot plot_of(double percent) {
@@ -138,17 +141,20 @@ FigureOutcome finish(const FigureOptions& options, std::span<const Point> /*poin
                      std::span<const PointOutcome> outcomes) {
   FigureOutcome figure;
   CellReader cells(options, outcomes);
+  SharePlot shares("Alternatives: sums without every worker", "delay points that delay (%)");
   for (const double percent : kStragglingPercents) {
     LinePlot plot = plot_of(percent);
     for (const System& system : kSystems) {
       const Cell cell = cells.next();
+      shares.add(system.name, percent, shares_over(cell));
       add_rows(figure, options, system, percent, cell);
       plot.series.push_back(accuracy_line(system.name, cell[0]));
     }
     figure.plots.push_back(std::move(plot));
   }
+  figure.plots.push_back(shares.plot());
   figure.notes = {
-      fmt::format("Means over {} seeds; the plots show the first.", seeds_of(options)),
+      fmt::format("Means over {} seeds; the plots of accuracy show the first.", seeds_of(options)),
       fmt::format("Time to an accuracy of {:.0f} %; accuracy after {} s. Workers compute 45 ms an "
                   "iteration and send 100 KB at 100 Mbit/s.",
                   100 * target(options), in_seconds(time_bound(options))),

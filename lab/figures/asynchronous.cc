@@ -4,10 +4,13 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "lab/figures/figure.h"
 #include "lab/figures/repetition.h"
+#include "lab/figures/share_plot.h"
 #include "lab/figures/trained_run.h"
 
 namespace tributary::lab {
@@ -72,16 +75,16 @@ Result<std::vector<Point>> points(const FigureOptions& options) {
 }
 
 double degraded_percent(const PointOutcome& outcome, double /*target*/) {
-  return 100 * outcome.result.degraded_fraction();
+  return value_of(outcome, [](const RunResult& run) { return 100 * run.degraded_fraction(); });
 }
 double staleness_mean(const PointOutcome& outcome, double /*target*/) {
-  return outcome.result.staleness_mean();
+  return value_of(outcome, [](const RunResult& run) { return run.staleness_mean(); });
 }
 double staleness_most(const PointOutcome& outcome, double /*target*/) {
-  return outcome.result.staleness().pushes_max;
+  return value_of(outcome, [](const RunResult& run) { return run.staleness().pushes_max; });
 }
-double iteration_ms(const PointOutcome& outcome, double /*target*/) {
-  return as_ms(outcome.result.mean_iteration);
+double iteration_mean(const PointOutcome& outcome, double /*target*/) {
+  return iteration_ms(outcome);
 }
 
 struct Measure {
@@ -92,7 +95,7 @@ struct Measure {
 };
 constexpr std::array<Measure, 5> kMeasures{
     {{"time to accuracy", "s", seconds_to, [](Backend) { return true; }},
-     {"iteration", "ms", iteration_ms, [](Backend) { return true; }},
+     {"iteration", "ms", iteration_mean, [](Backend) { return true; }},
      {"degraded", "%", degraded_percent, [](Backend b) { return b == Backend::kTrioMl; }},
      {"staleness", "pushes", staleness_mean, [](Backend b) { return b == Backend::kAsynchronous; }},
      {"largest staleness", "pushes", staleness_most,
@@ -111,6 +114,12 @@ FigureOutcome finish(const FigureOptions& options, std::span<const Point> /*poin
                      std::span<const PointOutcome> outcomes) {
   FigureOutcome figure;
   CellReader cells(options, outcomes);
+  std::string names;
+  for (size_t i = 0; i < kPatterns.size(); i++) {
+    names += fmt::format("{}{}: {}", i == 0 ? "" : ", ", i, kPatterns[i].name);
+  }
+  SharePlot shares("Sums without every worker", names);
+  double pattern_number = 0;
   for (const Pattern& pattern : kPatterns) {
     LinePlot plot = plot_of(pattern);
     for (const System& system : kSystems) {
@@ -123,14 +132,19 @@ FigureOutcome finish(const FigureOptions& options, std::span<const Point> /*poin
         figure.rows.push_back(sample_row(
             options, kName, fmt::format("{}, {}: {}", pattern.name, system.name, measure.name),
             100 * target(options), sample, measure.unit));
-        if (system.backend == Backend::kTrioMl) figure.rows.back().shares = shares_over(cell);
+        figure.rows.back().shares = shares_over(cell);
       }
       plot.series.push_back(accuracy_line(system.name, cell[0]));
+      shares.add(system.name, pattern_number, shares_over(cell));
     }
+    pattern_number++;
     figure.plots.push_back(std::move(plot));
   }
+  figure.plots.push_back(shares.plot());
+  // The patterns are no scale: a line between them would say nothing.
+  for (PlotSeries& series : figure.plots.back().series) series.marks_only = true;
   figure.notes = {
-      fmt::format("Means over {} seeds; the plots show the first.", seeds_of(options)),
+      fmt::format("Means over {} seeds; the plots of accuracy show the first.", seeds_of(options)),
       "waiting and trio-ml run on the modelled PFE; asynchronous runs on the live engine in "
       "virtual "
       "time. Six workers compute 45 ms an iteration and send 100 KB at 100 Mbit/s."};

@@ -9,15 +9,13 @@
 namespace tributary::lab {
 namespace {
 
-/// Between a PCIe switch and the CPU or a GPU. Source: §4.2.1, measured on the machines without
-/// NVLink; assumed alike with it, where "approximately the same 100Gbps bandwidth as the NIC" is
-/// stated (§4.2.2).
-constexpr double kPcieBytesPerS = 13.1e9;
 /// Between GPUs below different switches. Source: §4.2.1, "only 80Gbps".
 constexpr double kAcrossBytesPerS = 10e9;
-constexpr plan::NvlinkMachine kNvlink{.switch_link = kPcieBytesPerS, .nic = kBytepsBitsPerS / 8.0};
-constexpr plan::PcieMachine kPcie{
-    .gpu_link = kPcieBytesPerS, .switch_link = kPcieBytesPerS, .across_switches = kAcrossBytesPerS};
+constexpr plan::NvlinkMachine kNvlink{.switch_link = kBytepsPcieBytesPerS,
+                                      .nic = kBytepsBitsPerS / 8.0};
+constexpr plan::PcieMachine kPcie{.gpu_link = kBytepsPcieBytesPerS,
+                                  .switch_link = kBytepsPcieBytesPerS,
+                                  .across_switches = kAcrossBytesPerS};
 
 uint64_t bits_per_s(double seconds_per_byte) { return static_cast<uint64_t>(8 / seconds_per_byte); }
 
@@ -54,19 +52,19 @@ void use_roots(Scenario& scenario, std::span<const uint32_t> roots) {
   limit_by_machine(scenario, plan::nvlink_seconds(kNvlink, roots, nic_tensors(scenario)));
 }
 
-void use_nccl(Scenario& scenario) { limit_nic(scenario, bits_per_s(2 / kPcieBytesPerS)); }
+void use_nccl(Scenario& scenario) { limit_nic(scenario, bits_per_s(2 / kBytepsPcieBytesPerS)); }
 
 void use_pcie(Scenario& scenario) { limit_by_machine(scenario, plan::pcie_seconds(kPcie)); }
 
 void use_pcie_all_gpus(Scenario& scenario) {
-  const double copy = 1 / (kBytepsGpusEach * kPcieBytesPerS);
+  const double copy = 1 / (kBytepsGpusEach * kBytepsPcieBytesPerS);
   limit_by_machine(scenario, plan::local_ring_seconds(kPcie) + copy);
 }
 
 void use_pcie_nccl(Scenario& scenario) { limit_nic(scenario, bits_per_s(1 / kAcrossBytesPerS)); }
 
 double iterations_per_s(const PointOutcome& outcome) {
-  return 1 / in_seconds(outcome.result.mean_iteration);
+  return value_of(outcome, [](const RunResult& run) { return 1 / in_seconds(run.mean_iteration); });
 }
 
 }  // namespace tributary::lab

@@ -27,6 +27,11 @@ inline constexpr uint32_t kBytepsMachines = 8;
 /// Source: §7.2.
 inline constexpr uint32_t kBytepsGpusEach = 8;
 
+/// Between a PCIe switch and the CPU or a GPU. Source: §4.2.1, measured on the machines without
+/// NVLink; assumed alike with it, where "approximately the same 100Gbps bandwidth as the NIC" is
+/// stated (§4.2.2).
+inline constexpr double kBytepsPcieBytesPerS = 13.1e9;
+
 /// A worker's packets in flight, of 1024 gradients. Assumed: 4 MB, one of the parts into which the
 /// paper cuts tensors (§4.1). The windows of eight workers fit into a switch's queue to one machine.
 inline constexpr uint32_t kBytepsWindow = 1024;

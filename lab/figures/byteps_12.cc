@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "lab/figures/byteps.h"
@@ -76,7 +77,8 @@ double goodput_gbps(const Point& point, const PointOutcome& outcome) {
   for (const uint64_t tensor : point.scenario.model.bucket_bytes) {
     bytes += static_cast<double>(tensor);
   }
-  return bytes * 8 / as_ns(outcome.result.mean_iteration);
+  return value_of(outcome,
+                  [bytes](const RunResult& run) { return bytes * 8 / as_ns(run.mean_iteration); });
 }
 
 double optimum_gbps(uint32_t spares) {
@@ -101,10 +103,10 @@ FigureOutcome finish(const FigureOptions& options, std::span<const Point> points
     const double best = optimum_gbps(all[i].spares);
     switch (all[i].system) {
       case System::kSharded:
-        shares.emplace_back(gbps / best * 100, k);
+        if (std::isfinite(gbps)) shares.emplace_back(gbps / best * 100, k);
         add("optimum", k, best, "Gbit/s");
         add("sharded", k, gbps, "Gbit/s");
-        add("sharded, of the optimum", k, shares.back().first, "%");
+        add("sharded, of the optimum", k, gbps / best * 100, "%");
         optimum.points.push_back({k, best});
         sharded.points.push_back({k, gbps});
         break;
@@ -125,11 +127,13 @@ FigureOutcome finish(const FigureOptions& options, std::span<const Point> points
     paper_least.points.push_back({best.x, best.y * kPaperShareLeast / 100});
     paper_most.points.push_back({best.x, best.y * kPaperShareMost / 100});
   }
-  const auto [least, most] = std::minmax_element(shares.begin(), shares.end());
-  add("sharded, least part of the optimum", least->second, least->first, "%");
-  figure.rows.back().paper = kPaperShareLeast;
-  add("sharded, largest part of the optimum", most->second, most->first, "%");
-  figure.rows.back().paper = kPaperShareMost;
+  if (!shares.empty()) {
+    const auto [least, most] = std::minmax_element(shares.begin(), shares.end());
+    add("sharded, least part of the optimum", least->second, least->first, "%");
+    figure.rows.back().paper = kPaperShareLeast;
+    add("sharded, largest part of the optimum", most->second, most->first, "%");
+    figure.rows.back().paper = kPaperShareMost;
+  }
   figure.plots = {{.title = "BytePS Figure 12: goodput of 8 worker machines",
                    .x_label = "spare machines",
                    .y_label = "goodput (Gbit/s)",

@@ -117,7 +117,9 @@ Result<std::vector<Point>> points_of(const FigureOptions& options,
 
 /// Percent of linear scaling: a single GPU's iteration is its computation.
 double scaling(const BytepsModel& model, const PointOutcome& outcome) {
-  return in_seconds(model.computation()) / in_seconds(outcome.result.mean_iteration) * 100;
+  return value_of(outcome, [&model](const RunResult& run) {
+    return in_seconds(model.computation()) / in_seconds(run.mean_iteration) * 100;
+  });
 }
 
 Values values_of(double with_spare, double without_spare, double all_reduce) {

@@ -9,10 +9,6 @@ namespace {
 constexpr uint64_t kFloatBytes = 4;
 constexpr uint64_t kHalfBytes = 2;
 
-/// Computation on a V100 over that on a P100. Assumed: the ratio of their peak rates of 32-bit
-/// operations, 9.3 to 14.0 (PCIe) and 10.6 to 15.7 TFLOPS (SXM2) in NVIDIA's datasheets.
-constexpr double kV100OverP100 = 1 / 1.5;
-
 Duration scaled(Duration time, double factor) {
   return Duration::from_ticks(static_cast<int64_t>(static_cast<double>(time.ticks()) * factor));
 }

@@ -18,6 +18,10 @@
 
 namespace tributary::lab {
 
+/// Computation on a V100 over that on a P100. Assumed: the ratio of their peak rates of 32-bit
+/// operations, 9.3 to 14.0 (PCIe) and 10.6 to 15.7 TFLOPS (SXM2) in NVIDIA's datasheets.
+inline constexpr double kV100OverP100 = 1 / 1.5;
+
 struct BytepsModel {
   const char* name;
   Model kind;

@@ -12,6 +12,8 @@
 #include <utility>
 
 #include "engine/model/parameters.h"
+#include "lab/figures/byteps.h"
+#include "lab/figures/byteps_models.h"
 #include "lab/figures/repetition.h"
 #include "lab/figures/straggling_systems.h"
 #include "lab/workload/ddp_workload.h"
@@ -82,6 +84,43 @@ void add_pfe_constants(std::vector<Constant>& constants,
   }
 }
 
+/// The scenarios of the BytePS paper are the only ones here with these back ends.
+bool is_byteps(const Scenario& scenario) {
+  return scenario.backend == Backend::kSharded || scenario.backend == Backend::kRing;
+}
+
+/// The assumed numbers of the BytePS paper's figures.
+void add_byteps_constants(std::vector<Constant>& constants) {
+  constants.push_back({.name = "byteps.window_packets",
+                       .value = kBytepsWindow,
+                       .unit = "packets",
+                       .multiply =
+                           [](Scenario& s, double factor) {
+                             if (is_byteps(s)) {
+                               s.window = static_cast<uint32_t>(whole(s.window, factor));
+                             }
+                           },
+                       .is_whole = true});
+  constants.push_back({.name = "byteps.v100_over_p100",
+                       .value = kV100OverP100,
+                       .unit = "",
+                       .multiply = [](Scenario& s, double factor) {
+                         if (!is_byteps(s)) return;
+                         s.model.forward = times(s.model.forward, factor);
+                         s.model.backward = times(s.model.backward, factor);
+                       }});
+  constants.push_back({.name = "byteps.nvlink_pcie_gbytes_per_s",
+                       .value = kBytepsPcieBytesPerS / 1e9,
+                       .unit = "GB/s",
+                       .multiply = [](Scenario& s, double factor) {
+                         // It limits all-reduce. A machine never exceeds its NIC.
+                         if (!is_byteps(s) || s.link.rate_bits_per_s >= kBytepsBitsPerS) return;
+                         s.link.rate_bits_per_s =
+                             std::min(whole(s.link.rate_bits_per_s, factor), kBytepsBitsPerS);
+                         s.host.nic_bits_per_s = s.link.rate_bits_per_s;
+                       }});
+}
+
 std::vector<Constant> constants_of(const FigureOptions& options) {
   std::vector<Constant> constants;
   if (options.quick) {
@@ -126,6 +165,7 @@ std::vector<Constant> constants_of(const FigureOptions& options) {
                        .multiply = [](Scenario& s, double factor) {
                          s.fabric.rate_bits_per_s = whole(s.fabric.rate_bits_per_s, factor);
                        }});
+  add_byteps_constants(constants);
   return constants;
 }
 
@@ -173,7 +213,10 @@ std::vector<Subject> subjects(const FigureOptions& options) {
           {straggling, {{"trio-13, iteration, 16 %", "iteration", 16}}},
           {switchml_9(),
            {{"switchml-9, round trip, 32 slots", "DPDK: round trip", 32},
-            {"switchml-9, time, 512 slots", "DPDK: time", 512}}}};
+            {"switchml-9, time, 512 slots", "DPDK: time", 512}}},
+          {byteps_13(),
+           {{"byteps-13, over no spare machine", "NVLink, over no spare machine", 8},
+            {"byteps-13, over all-reduce", "NVLink, over all-reduce", 8}}}};
 }
 
 double value_of(const FigureOutcome& figure, const Column& column) {

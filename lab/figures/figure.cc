@@ -100,7 +100,8 @@ void compare_with_paper(const FigureOptions& options, FigureRow& row, double pap
                         std::string cause) {
   row.paper = paper;
   const bool is_own = !options.quick && options.iterations == 0 && options.settings.empty();
-  if (is_own && !agrees(row.here, paper)) row.explained = std::move(cause);
+  const bool is_known = std::isfinite(row.here);  // Its point may have failed.
+  if (is_own && is_known && !agrees(row.here, paper)) row.explained = std::move(cause);
 }
 
 std::string cause_with_settings(std::string cause, double paper,
@@ -108,6 +109,7 @@ std::string cause_with_settings(std::string cause, double paper,
   const char* before = " Measured: ";
   bool is_met = false;
   for (const SettingValue& with : settings) {
+    if (!std::isfinite(with.here)) continue;  // Its point failed.
     cause += fmt::format("{}{} gives {}, {:.2f} of the paper's value", before, with.setting,
                          short_number(with.here), with.here / paper);
     before = "; ";

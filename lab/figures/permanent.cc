@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cmath>
 #include <string>
 #include <utility>
 
@@ -92,7 +93,7 @@ FigureOutcome finish(const FigureOptions& options, std::span<const Point> /*poin
     };
     add("while it stands still", mean_ms(result, kPauseAt, kPauseAt + kPauseFor));
     add("afterwards", mean_ms(result, kPauseAt + kPauseFor, kNever));
-    add("all", as_ms(end));
+    add("all", result.iterations.empty() ? NAN : as_ms(end));
     figure.rows.back().shares = shares_over(outcomes.subspan(i, 1));
     plot.series.push_back(std::move(line));
   }

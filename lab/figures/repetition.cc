@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "base/assert.h"
@@ -11,17 +12,19 @@
 namespace tributary::lab {
 namespace {
 
-std::vector<double> values_of(Cell cell, const CellValue& value) {
-  std::vector<double> values;
-  for (const PointOutcome& outcome : cell) values.push_back(value(outcome));
-  return values;
-}
+/// Returns whether repetition `i` has an outcome. A cell of one counts for every repetition.
+bool has(Cell cell, size_t i) { return !cell[cell.size() == 1 ? 0 : i].failed; }
 
 }  // namespace
 
 uint32_t seeds_of(const FigureOptions& options) {
   if (options.seeds != 0) return options.seeds;
   return options.quick ? kSeedsQuick : kSeeds;
+}
+
+FigureOptions first_of(FigureOptions options, uint32_t block) {
+  options.seed += uint64_t{block} * seeds_of(options);
+  return options;
 }
 
 void add_cell(std::vector<Result<Point>>& made, const FigureOptions& options,
@@ -50,18 +53,37 @@ std::span<const PointOutcome> CellReader::take(uint32_t count) {
   return cell;
 }
 
-double iteration_ms(const PointOutcome& outcome) { return as_ms(outcome.result.mean_iteration); }
+double iteration_ms(const PointOutcome& outcome) {
+  return value_of(outcome, [](const RunResult& result) { return as_ms(result.mean_iteration); });
+}
 
-Sample sample_over(Cell cell, const CellValue& value) { return sample_of(values_of(cell, value)); }
+Sample sample_over(Cell cell, const CellValue& value) {
+  std::vector<double> values;
+  for (const PointOutcome& outcome : cell) {
+    if (!outcome.failed) values.push_back(value(outcome));
+  }
+  return sample_of(values);
+}
 
 Sample ratio_over(Cell numerator, Cell denominator, const CellValue& value) {
-  return sample_of_ratio(values_of(numerator, value), values_of(denominator, value));
+  std::vector<double> over;
+  std::vector<double> under;
+  const auto of = [&](Cell cell, size_t i) { return value(cell[cell.size() == 1 ? 0 : i]); };
+  for (size_t i = 0; i < std::max(numerator.size(), denominator.size()); i++) {
+    if (!has(numerator, i) || !has(denominator, i)) continue;
+    over.push_back(of(numerator, i));
+    under.push_back(of(denominator, i));
+  }
+  return sample_of_ratio(over, under);
 }
 
 BlockShares shares_over(Cell cell) {
   BlockShares shares;
-  const auto count = static_cast<double>(cell.size());
+  const auto count = static_cast<double>(
+      std::count_if(cell.begin(), cell.end(), [](const auto& outcome) { return !outcome.failed; }));
+  if (count == 0) return {.degraded = NAN, .skipped = NAN, .missed = NAN};
   for (const PointOutcome& outcome : cell) {
+    if (outcome.failed) continue;
     shares.degraded += outcome.result.degraded_fraction() / count;
     shares.skipped += outcome.result.skipped_fraction() / count;
     shares.missed += outcome.result.missed_fraction() / count;

@@ -29,6 +29,9 @@ inline constexpr uint32_t kSeedsQuick = 2;
 /// Returns the number of repetitions of each cell.
 [[nodiscard]] uint32_t seeds_of(const FigureOptions& options);
 
+/// Returns the options of the first repetition of a block.
+[[nodiscard]] FigureOptions first_of(FigureOptions options, uint32_t block);
+
 /// Adds a point for each repetition of a cell, labelled "LABEL, seed N".
 /// @param block Number of the cell's block of seeds.
 /// @param prepare Changes each point, for example its `run`; may be empty.
@@ -62,11 +65,12 @@ using CellValue = std::function<double(const PointOutcome&)>;
 /// Returns the mean iteration in ms.
 [[nodiscard]] double iteration_ms(const PointOutcome& outcome);
 
+/// Returns statistics over the repetitions that did not fail; not numbers if all failed.
 [[nodiscard]] Sample sample_over(Cell cell, const CellValue& value);
 /// Returns statistics of the ratio of two cells' values, repetition by repetition. A cell of one is
-/// compared with every repetition.
+/// compared with every repetition. Leaves out repetitions of which one failed.
 [[nodiscard]] Sample ratio_over(Cell numerator, Cell denominator, const CellValue& value);
-/// Returns the means of the cell's shares.
+/// Returns the means of the cell's shares, over the repetitions that did not fail.
 [[nodiscard]] BlockShares shares_over(Cell cell);
 
 /// Returns a row with the sample's mean; the row of a single value has no sample.

@@ -105,10 +105,12 @@ Result<std::vector<Point>> points(const FigureOptions& options) {
 
 /// Returns the mean without the first and the last iteration, if there are others.
 double iteration_ms(const PointOutcome& outcome) {
-  const std::vector<Duration>& all = outcome.result.iterations;
-  if (all.size() < 3) return as_ms(outcome.result.mean_iteration);
-  const Duration sum = std::accumulate(all.begin() + 1, all.end() - 1, Duration());
-  return as_ms(sum / static_cast<int64_t>(all.size() - 2));
+  return value_of(outcome, [](const RunResult& run) {
+    const std::vector<Duration>& all = run.iterations;
+    if (all.size() < 3) return as_ms(run.mean_iteration);
+    const Duration sum = std::accumulate(all.begin() + 1, all.end() - 1, Duration());
+    return as_ms(sum / static_cast<int64_t>(all.size() - 2));
+  });
 }
 
 /// Returns the time of each bucket on a worker's link, with headers, if the back end sends the least

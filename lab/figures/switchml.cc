@@ -55,7 +55,9 @@ LinePlot switchml_plot(std::string title, std::string x_label, std::string y_lab
           .y_from_zero = true};
 }
 
-double tensor_ms(const PointOutcome& outcome) { return as_ms(outcome.result.mean_iteration); }
+double tensor_ms(const PointOutcome& outcome) {
+  return value_of(outcome, [](const RunResult& run) { return as_ms(run.mean_iteration); });
+}
 
 double maximum_goodput(uint32_t gbps, uint32_t elements, uint32_t head_bytes) {
   constexpr uint32_t kElementBytes = 4;

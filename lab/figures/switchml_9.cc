@@ -82,7 +82,8 @@ FigureOutcome finish(const FigureOptions& options, std::span<const Point> /*poin
     for (const double pool : pools(options)) {
       const PointOutcome& outcome = outcomes[next++];
       const double ms = tensor_ms(outcome);
-      const double trip_us = as_us(outcome.result.block_latency.mean);
+      const double trip_us =
+          value_of(outcome, [](const RunResult& run) { return as_us(run.block_latency.mean); });
       const auto row = [&](const char* series, double here, const char* unit) {
         figure.rows.push_back(figure_row(options, "switchml-9",
                                          fmt::format("{}: {}", variation.name, series), pool, here,

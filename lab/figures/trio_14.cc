@@ -71,7 +71,7 @@ Result<std::vector<Point>> points(const FigureOptions& options) {
   return all_or_error(std::move(made));
 }
 
-/// Over the points of one timeout, in ms.
+/// Over the points of one timeout, in ms; not numbers if one of them failed.
 struct Recovery {
   double mean = 0.0;
   double longest = 0.0;
@@ -80,6 +80,7 @@ struct Recovery {
 Recovery recovery_of(std::span<const PointOutcome> outcomes) {
   Recovery recovery;
   for (const PointOutcome& outcome : outcomes) {
+    if (outcome.failed) return {.mean = NAN, .longest = NAN};
     const DurationSummary& latency = outcome.result.block_latency;
     recovery.mean += as_ms(latency.mean) / static_cast<double>(outcomes.size());
     recovery.longest = std::max(recovery.longest, as_ms(latency.max));
@@ -112,7 +113,7 @@ FigureOutcome finish(const FigureOptions& options, std::span<const Point> /*poin
                            .here = recovery.mean,
                            .unit = "ms",
                            .seed = options.seed});
-    within = within && recovery.longest <= bound_ms;
+    within = within && !(recovery.longest > bound_ms);
     mean.points.push_back({timeout_ms, recovery.mean});
     longest.points.push_back({timeout_ms, recovery.longest});
     bound.points.push_back({timeout_ms, bound_ms});

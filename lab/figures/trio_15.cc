@@ -51,7 +51,9 @@ FigureOutcome finish(const FigureOptions& options, std::span<const Point> /*poin
   PlotSeries paper_rate = paper_latency;
   for (size_t i = 0; i < kPaper.size(); i++) {
     const double x = kPaper[i].gradients;
-    const double us = as_us(outcomes[i].result.aggregators.at(0).latency.mean);
+    const double us = value_of(outcomes[i], [](const RunResult& run) {
+      return as_us(run.aggregators.at(0).latency.mean);
+    });
     FigureRow row{.figure = "trio-15",
                   .series = "latency",
                   .x = x,

@@ -74,10 +74,13 @@ FigureOutcome finish(const FigureOptions& options, std::span<const Point> points
     const uint32_t gradients = kGradients[i / all.size()];
     const uint32_t window = all[i % all.size()];
     const std::string name = fmt::format("Trio-ML-{}", gradients);
-    const double us = as_us(outcomes[i].result.aggregators.at(0).latency.mean);
+    const double us = value_of(outcomes[i], [](const RunResult& run) {
+      return as_us(run.aggregators.at(0).latency.mean);
+    });
     // Every gradient of every server is one add (Trio paper §6.3).
     const double adds = static_cast<double>(blocks_of(options, window)) * gradients * kWorkers;
-    const double adds_per_ns = adds / as_ns(outcomes[i].result.total);
+    const double adds_per_ns =
+        value_of(outcomes[i], [adds](const RunResult& run) { return adds / as_ns(run.total); });
     figure.rows.push_back({.figure = "trio-16",
                            .series = name + " latency",
                            .x = static_cast<double>(window),
@@ -105,6 +108,7 @@ FigureOutcome finish(const FigureOptions& options, std::span<const Point> points
       "The paper gives no values of this figure in its text; its bound for a PFE is 6 Gadd/s, and "
       "it finds window 4096 a good balance.",
       "At the largest windows: " + outcomes.back().result.bottleneck};
+  if (outcomes.back().failed) figure.notes.pop_back();
   figure.plots = {latency, throughput};
   return figure;
 }

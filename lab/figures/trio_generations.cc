@@ -114,7 +114,8 @@ FigureOutcome finish(const FigureOptions& options, std::span<const Point> points
   for (const char* name : kPrograms) add_program(options, name, figure, rates);
   for (size_t i = 0; i < points.size(); i++) {
     const double packets = static_cast<double>(blocks_of(options)) * kWorkers;
-    const double mpps = packets / as_us(outcomes[i].result.total);
+    const double mpps = value_of(
+        outcomes[i], [packets](const RunResult& run) { return packets / as_us(run.total); });
     rates.add("Trio-ML, 1024 gradients", static_cast<uint32_t>(i + 1), mpps,
               outcomes[i].result.bottleneck);
   }

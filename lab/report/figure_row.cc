@@ -21,7 +21,9 @@ std::string ratio_of(const FigureRow& row) {
   return fmt::format("{:.3f}", row.here / *row.paper);
 }
 
-std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
+std::string percent(double share) {
+  return std::isfinite(share) ? fmt::format("{:.1f} %", 100 * share) : "-";
+}
 
 /// The optional parts of a table.
 struct Columns {

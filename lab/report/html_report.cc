@@ -76,12 +76,14 @@ void add_figure(const Report& report, const ReportFigure& figure, std::string& h
                  escaped(figure.command), figure.points, seeds_text(figure),
                  escaped(report.version), escaped(report.commit));
   if (!figure.failures.empty()) {
-    html += "<p class=\"failed\">This figure could not be made:</p>\n<ul>\n";
+    fmt::format_to(out,
+                   "<p class=\"failed\">{} of {} runs failed; rows that need them show \"-\", and "
+                   "means leave out failed seeds:</p>\n<ul>\n",
+                   figure.failures.size(), figure.points);
     for (const std::string& failure : figure.failures) {
       fmt::format_to(out, "<li>{}</li>\n", escaped(failure));
     }
     html += "</ul>\n";
-    return;
   }
   if (figure.has_plots) {
     fmt::format_to(out, "<p><a href=\"{0}.svg\"><img src=\"{0}.svg\" alt=\"{1}\"></a></p>\n", name,
@@ -115,7 +117,7 @@ std::string report_html(const Report& report) {
   for (const ReportFigure& figure : report.figures) {
     fmt::format_to(out, "<li><a href=\"#{0}\">{0}</a>: {1}{2}</li>\n", escaped(figure.name),
                    escaped(figure.description),
-                   figure.failures.empty() ? "" : " (could not be made)");
+                   figure.failures.empty() ? "" : " (lacks failed runs)");
   }
   html += "</ul>\n";
   for (const ReportFigure& figure : report.figures) add_figure(report, figure, html);

@@ -28,7 +28,7 @@ struct ReportFigure {
   uint64_t seed_last = 0;
   std::vector<FigureRow> rows = {};
   std::vector<std::string> notes = {};
-  /// Points that failed, with their reasons. The figure then has nothing else.
+  /// Points that failed, with their reasons. Rows that need them have no value.
   std::vector<std::string> failures = {};
   bool has_plots = false;
 };

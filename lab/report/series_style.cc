@@ -13,15 +13,15 @@ namespace {
 
 /// The place of a system also gives its marker, so that systems which figures often compare have
 /// different ones.
-constexpr std::array<SystemColour, 14> kColours{{
+constexpr std::array<SystemColour, 15> kColours{{
     {"paper", "#000000", "#ffffff"},
-    {"switchml-64", "#a87400", "#e69f00"},          // Okabe-Ito orange.
-    {"switchml", "#d55e00", "#ff8a3d"},             // Vermilion.
-    {"asynchronous|async", "#882255", "#d4709f"},   // Tol wine.
-    {"optireduce", "#c04a5e", "#f08a99"},           // Tol rose.
-    {"backup|quorum", "#1b8a7d", "#44aa99"},        // Tol teal.
-    {"sgd|staleness|stale", "#117733", "#5ccf7f"},  // Tol green.
-    {"ompi|mpi", "#332288", "#a99cf0"},             // Tol indigo.
+    {"switchml-64", "#a87400", "#e69f00"},                   // Okabe-Ito orange.
+    {"switchml", "#d55e00", "#ff8a3d"},                      // Vermilion.
+    {"asynchronous|async", "#882255", "#d4709f"},            // Tol wine.
+    {"optireduce|bounded time-outs", "#c04a5e", "#f08a99"},  // Tol rose.
+    {"backup|quorum", "#1b8a7d", "#44aa99"},                 // Tol teal.
+    {"sgd|staleness|stale", "#117733", "#5ccf7f"},           // Tol green.
+    {"ompi|mpi", "#332288", "#a99cf0"},                      // Tol indigo.
     {"sharded|byteps|with spare machines|without spare machines", "#7f7500",
      "#f0e442"},                                     // Okabe-Ito yellow.
     {"ring|all-reduce|gloo", "#b5528f", "#e79ac4"},  // Reddish purple.
@@ -30,6 +30,7 @@ constexpr std::array<SystemColour, 14> kColours{{
     {"trio-ml|trio|tributary|live|mitigated", "#0072b2", "#56b4e9"},  // Blue.
     {"waiting|wait", "#00835f", "#1fc79a"},                           // Bluish green.
     {"ideal|optimum|bound|most|free", "#6e7781", "#a0a8b0"},          // Grey.
+    {"majority", "#8c564b", "#c9a08f"},                               // Brown.
 }};
 
 bool is_letter(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }

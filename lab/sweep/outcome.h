@@ -6,7 +6,9 @@
 /// Tests:   tests/lab/sweep/run_output_test.cc
 #pragma once
 
+#include <limits>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "lab/result.h"
@@ -23,7 +25,15 @@ struct AccuracyStep {
 struct PointOutcome {
   RunResult result;
   std::vector<AccuracyStep> accuracy;  ///< By iteration; empty if no model was trained.
+  bool failed = false;                 ///< The point could not run, and all else is empty.
 };
+
+/// Returns a number of the outcome's result; not a number if the point failed.
+template <class Value>
+[[nodiscard]] double value_of(const PointOutcome& outcome, Value&& value) {
+  if (outcome.failed) return std::numeric_limits<double>::quiet_NaN();
+  return static_cast<double>(std::forward<Value>(value)(outcome.result));
+}
 
 /// Returns run_json() with the key "accuracy" if a model was trained.
 [[nodiscard]] Json outcome_json(const PointOutcome& outcome);

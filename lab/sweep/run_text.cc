@@ -3,6 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <numeric>
+#include <tuple>
+
 #include "base/text_table.h"
 #include "lab/report/figure_row.h"
 
@@ -11,6 +15,29 @@ namespace {
 
 std::string ms(Duration duration) { return short_number(as_ms(duration)); }
 std::string us(Duration duration) { return short_number(as_us(duration)); }
+
+/// Longer tables show the rows that a reader looks for first. Files have all.
+constexpr size_t kRowsMax = 32;
+constexpr size_t kAggregatorsMax = 8;
+
+/// Returns the places of the `max` items with the largest keys, in the order of the items.
+template <class Item, class Key>
+std::vector<size_t> foremost(const std::vector<Item>& items, size_t max, Key key) {
+  std::vector<size_t> places(items.size());
+  std::iota(places.begin(), places.end(), size_t{0});
+  if (places.size() <= max) return places;
+  std::stable_sort(places.begin(), places.end(),
+                   [&](size_t a, size_t b) { return key(items[a]) > key(items[b]); });
+  places.resize(max);
+  std::sort(places.begin(), places.end());
+  return places;
+}
+
+/// Returns a line that says what a table leaves out; nothing if it has all.
+std::string left_out(size_t all, size_t shown, const char* what) {
+  if (all == shown) return {};
+  return fmt::format("  … and {} more {}; --json FILE has all\n", all - shown, what);
+}
 
 std::string headline(const RunResult& result) {
   TextTable table({0, 2});
@@ -43,7 +70,13 @@ std::string workers_text(const RunResult& result) {
   TextTable table;
   table.add({"worker", "iterations", "skipped", "computed_ms", "waited_ms", "slept_ms",
              "contributions", "lost", "resent", "overflows"});
-  for (size_t i = 0; i < result.workers.size(); i++) {
+  const std::vector<size_t> shown =
+      foremost(result.workers, kRowsMax, [](const WorkerResult& worker) {
+        const uint64_t troubles = worker.contributions_lost + worker.iterations_skipped +
+                                  worker.retransmissions + worker.receive_overflows;
+        return std::tuple(worker.dropped_out, worker.slept, troubles, worker.computed);
+      });
+  for (const size_t i : shown) {
     const WorkerResult& worker = result.workers[i];
     table.add(
         {fmt::format("{}{}", i, worker.dropped_out ? " (out)" : ""),
@@ -52,20 +85,8 @@ std::string workers_text(const RunResult& result) {
          fmt::format("{}", worker.contributions), fmt::format("{}", worker.contributions_lost),
          fmt::format("{}", worker.retransmissions), fmt::format("{}", worker.receive_overflows)});
   }
-  return table.text();
-}
-
-}  // namespace
-
-std::string links_text(const std::vector<LinkResult>& links) {
-  TextTable table({0});
-  table.add({"link", "packets", "bytes", "lost", "marked", "queue_peak_bytes", "used_%"});
-  for (const LinkResult& link : links) {
-    table.add({link.name, fmt::format("{}", link.packets), fmt::format("{}", link.bytes),
-               fmt::format("{}", link.lost), fmt::format("{}", link.marked),
-               fmt::format("{}", link.queue_bytes_peak), short_number(100 * link.utilisation)});
-  }
-  return table.text();
+  return table.text() +
+         left_out(result.workers.size(), shown.size(), "workers, which slept and lost no more");
 }
 
 std::string aggregator_text(const AggregatorResult& aggregator) {
@@ -82,12 +103,40 @@ std::string aggregator_text(const AggregatorResult& aggregator) {
                      table.text());
 }
 
+}  // namespace
+
+std::string links_text(const std::vector<LinkResult>& links) {
+  TextTable table({0});
+  table.add({"link", "packets", "bytes", "lost", "marked", "queue_peak_bytes", "used_%"});
+  const std::vector<size_t> shown = foremost(links, kRowsMax, [](const LinkResult& link) {
+    return std::tuple(link.lost, link.marked, link.utilisation);
+  });
+  for (const size_t i : shown) {
+    const LinkResult& link = links[i];
+    table.add({link.name, fmt::format("{}", link.packets), fmt::format("{}", link.bytes),
+               fmt::format("{}", link.lost), fmt::format("{}", link.marked),
+               fmt::format("{}", link.queue_bytes_peak), short_number(100 * link.utilisation)});
+  }
+  return table.text() +
+         left_out(links.size(), shown.size(), "links, which lost, marked and carried no more");
+}
+
+std::string aggregators_text(const std::vector<AggregatorResult>& aggregators) {
+  const std::vector<size_t> shown =
+      foremost(aggregators, kAggregatorsMax, [](const AggregatorResult& aggregator) {
+        return std::tuple(aggregator.dropped, aggregator.latency.mean, aggregator.packets);
+      });
+  std::string text;
+  for (const size_t i : shown) text += "\n" + aggregator_text(aggregators[i]);
+  const std::string more =
+      left_out(aggregators.size(), shown.size(), "aggregators, which dropped and delayed no more");
+  return more.empty() ? text : text + "\n" + more;
+}
+
 std::string run_text(const RunResult& result) {
   std::string text = headline(result);
   text += "\n" + workers_text(result) + "\n" + links_text(result.links);
-  for (const AggregatorResult& aggregator : result.aggregators) {
-    text += "\n" + aggregator_text(aggregator);
-  }
+  text += aggregators_text(result.aggregators);
   if (!result.bottleneck.empty()) text += "\nbottleneck: " + result.bottleneck + "\n";
   return text;
 }

@@ -12,11 +12,13 @@
 
 namespace tributary::lab {
 
-/// Several tables with a line above each; ends with a newline.
+/// Several tables with a line above each; ends with a newline. A table of many workers, links or
+/// aggregators has those that matter most, and says how many it leaves out.
 [[nodiscard]] std::string run_text(const RunResult& result);
 
 // Parts of it. Each ends with a newline.
 [[nodiscard]] std::string links_text(const std::vector<LinkResult>& links);
-[[nodiscard]] std::string aggregator_text(const AggregatorResult& aggregator);
+/// An empty line before each aggregator.
+[[nodiscard]] std::string aggregators_text(const std::vector<AggregatorResult>& aggregators);
 
 }  // namespace tributary::lab

@@ -50,7 +50,8 @@ struct RunnerOutcome {
   uint64_t outdated = 0;     ///< Points that ran although the directory has them, by another model.
   std::string kept_in = {};  ///< The directory that has the finished points; empty if none has.
   [[nodiscard]] bool complete() const { return finished + failed == points.size(); }
-  /// Returns the outcomes, shape [points]. @pre complete(), and none failed.
+  /// Returns the outcomes, shape [points], with PointOutcome::failed where a point failed.
+  /// @pre complete().
   [[nodiscard]] std::vector<PointOutcome> outcomes() const;
 };
 

@@ -64,9 +64,7 @@ std::string shared_text(const SharedResult& result) {
   totals.add({"packets delivered", fmt::format("{}", result.packets), "simulated"});
   totals.add({"digest", fmt::format("{:016x}", result.digest), ""});
   text += "\n" + totals.text() + "\n" + links_text(result.links);
-  for (const AggregatorResult& aggregator : result.aggregators) {
-    text += "\n" + aggregator_text(aggregator);
-  }
+  text += aggregators_text(result.aggregators);
   return text + "\nbottleneck: " + result.bottleneck + "\n";
 }
 

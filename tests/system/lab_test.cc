@@ -104,6 +104,23 @@ workers = [2, 3, 4]
   EXPECT_THAT(text_of_file(scratch("partly.svg")), HasSubstr(">waiting-switch</text>"));
 }
 
+/// A window of 256 packets of 4 KB overflows a queue of 100 KB; windows of 16 do not.
+TEST(Lab, FigureShowsTheOtherPointsIfOneFails) {
+  Process process({"lab", "figure", "trio-16", "--quick", "--set", "link.queue_bytes=100000",
+                   "--json", scratch("f.json"), "--svg", scratch("f.svg")});
+  EXPECT_EQ(process.wait_for_end(), 1);
+  EXPECT_THAT(process.errors(), HasSubstr("failed: gradients=1024 window=256: link switch.0>"));
+  EXPECT_THAT(process.errors(), HasSubstr("lost "));
+  EXPECT_THAT(process.errors(), HasSubstr("1 of 6 points failed"));
+  EXPECT_THAT(process.output(), HasSubstr("Trio-ML-1024 throughput"));
+  for (const auto& row : nlohmann::json::parse(text_of_file(scratch("f.json")))) {
+    const bool is_failed =
+        row["x"] == 256 && row["series"].get<std::string>().find("-1024 ") != std::string::npos;
+    EXPECT_EQ(row["here"].is_null(), is_failed) << row;
+  }
+  EXPECT_THAT(text_of_file(scratch("f.svg")), HasSubstr("</svg>"));
+}
+
 TEST(Lab, ReportHasTheSameBytesWhenItContinues) {
   const std::string out = scratch("report");
   const std::vector<std::string> command{"lab",       "report",          "--out",  out, "--quick",

@@ -10,6 +10,8 @@ from docs import byteps_tables, study_tables
 from docs.markdown import NONE, fixed, number, percent, plain, series, spread, table
 from docs.rows import Rows, only, percents, verdict_of
 
+# Suffixes of the series of trio-12 and trio-13: each delay point draws its worker, or not.
+READINGS = ("", ", same sleeper")
 MODELS = {"resnet50": "ResNet50", "densenet161": "DenseNet161", "vgg11": "VGG11"}
 
 
@@ -222,18 +224,23 @@ def trio_14(results: dict) -> str:
 
 def trio_13(results: dict) -> str:
     rows = Rows(only(results))
-    systems = ("waiting-switch", "switchml-256", "trio-ml skip", "trio-ml compute")
+    systems = ("switchml-256", "trio-ml skip", "trio-ml compute")
     lines = []
     for model, shown in MODELS.items():
-        for x in rows.xs(f"{model} switchml-256"):
-            skip, compute = (rows.at(f"{model} trio-ml {way}", x) for way in ("skip", "compute"))
-            lines.append([shown if x == 0 else "", f"{plain(x)} %", number(_ideal(rows, model)),
-                          *[number(rows.here(f"{model} {system}", x)) for system in systems],
-                          *[_with_error(rows.at(f"{model} speed-up {way}", x))
-                            for way in ("skip", "compute")],
-                          _with_range(rows.at(f"{model} speed-up of free mitigation", x)),
-                          number(rows.at(f"{model} speed-up skip", x)["paper"], 3),
-                          percent(skip["skipped"], 3), percent(compute["degraded"], 3)])
+        for reading in READINGS:
+            for x in rows.xs(f"{model} switchml-256{reading}"):
+                skip, compute = (rows.at(f"{model} trio-ml {way}{reading}", x)
+                                 for way in ("skip", "compute"))
+                waiting = NONE if reading else number(rows.here(f"{model} waiting-switch", x))
+                lines.append([
+                    shown if x == 0 else "", f"{plain(x)} %{reading}", number(_ideal(rows, model)),
+                    waiting,
+                    *[number(rows.here(f"{model} {system}{reading}", x)) for system in systems],
+                    *[_with_error(rows.at(f"{model} speed-up {way}{reading}", x))
+                      for way in ("skip", "compute")],
+                    _with_range(rows.at(f"{model} speed-up of free mitigation{reading}", x)),
+                    number(rows.at(f"{model} speed-up skip{reading}", x)["paper"], 3),
+                    percent(skip["skipped"], 3), percent(compute["degraded"], 3)])
     return table(["network", "p", "ideal", "waiting switch", "SwitchML-256", "Trio-ML skips",
                   "Trio-ML computes", "speed-up, skips", "speed-up, computes", "free mitigation",
                   "paper", "skipped", "degraded, computes"], lines)
@@ -289,12 +296,18 @@ def trio_12(results: dict) -> str:
     rows = Rows(only(results))
     lines = []
     for model, shown in MODELS.items():
-        skip, compute = (rows.at(f"{model} speed-up {way}", 90) for way in ("skip", "compute"))
-        systems = ("switchml-256", "trio-ml skip", "trio-ml compute")
-        lines.append([shown, *[number(rows.here(f"{model} {system}", 90)) for system in systems],
-                      _with_error(skip), _with_error(compute), number(skip["paper"], 3),
-                      fixed(compute["here"] / compute["paper"], 3), percent(skip["skipped"], 3),
-                      percent(compute["degraded"], 3)])
+        for reading in READINGS:
+            if not rows.xs(f"{model} switchml-256{reading}"):
+                continue
+            skip, compute = (rows.at(f"{model} speed-up {way}{reading}", 90)
+                             for way in ("skip", "compute"))
+            systems = ("switchml-256", "trio-ml skip", "trio-ml compute")
+            lines.append([f"{shown}{reading}",
+                          *[number(rows.here(f"{model} {system}{reading}", 90))
+                            for system in systems],
+                          _with_error(skip), _with_error(compute), number(skip["paper"], 3),
+                          fixed(compute["here"] / compute["paper"], 3),
+                          percent(skip["skipped"], 3), percent(compute["degraded"], 3)])
     return table(["network", "SwitchML-256, s", "Trio-ML skips, s", "Trio-ML computes, s",
                   "speed-up, skips", "speed-up, computes", "paper",
                   "ratio, computes", "skipped", "degraded, computes"], lines)

@@ -43,18 +43,35 @@ TEST(SlotLedger, CountsReservationsBeyondTheRing) {
   EXPECT_GT(ledger.overflow_count(), 0U);
 }
 
-TEST(SlotLedger, RandomReservationsMatchModel) {
+// Full slots 0 to 2 and 10 to 12 are two runs; the room between them is found after either.
+TEST(SlotLedger, RemembersFullSlotsWithoutLosingRoomBetweenThem) {
+  SlotLedger ledger;
+  const Instant start{Duration()};
+  const auto slot = [&](int number) { return start + kWidth * number; };
+  const Duration little = nanoseconds(10);
+  EXPECT_EQ(ledger.reserve(slot(0), kWidth * 3), slot(3));
+  EXPECT_EQ(ledger.reserve(slot(10), kWidth * 3), slot(13));
+  EXPECT_EQ(ledger.reserve(slot(11), little), slot(13) + little);
+  EXPECT_EQ(ledger.reserve(slot(1), little), slot(3) + little);
+  EXPECT_EQ(ledger.reserve(slot(10), little), slot(13) + little * 2);
+  EXPECT_EQ(ledger.reserve(slot(9), little), slot(9) + little);
+  // Slots 3 to 9 have room for 7 widths less 20 ns.
+  EXPECT_EQ(ledger.reserve(slot(2), kWidth * 7), slot(13) + little * 4);
+}
+
+void expect_random_reservations_match(double load) {
   const uint64_t seed = testing::seed_from_env();
   SCOPED_TRACE(testing::replay_hint(seed));
   Prng prng(seed);
   SlotLedger ledger;
+  const double mean_step = static_cast<double>(kWidth.ticks()) / 4;
   std::map<int64_t, int64_t> used;  // Slot to ticks.
   const int64_t width = kWidth.ticks();
   int64_t now = 0;
   for (uint32_t step = 0; step < 20'000; step++) {
     now += prng.below(static_cast<uint32_t>(width / 2));
     const int64_t at = now + prng.below(static_cast<uint32_t>(width * 40));
-    const int64_t work = prng.below(static_cast<uint32_t>(width * 2 / 5));  // Load 0.8.
+    const int64_t work = prng.below(static_cast<uint32_t>(2 * load * mean_step));
     int64_t left = work;
     int64_t slot = at / width;
     for (;; slot++) {
@@ -71,6 +88,12 @@ TEST(SlotLedger, RandomReservationsMatchModel) {
     ASSERT_EQ(done.since_start().ticks(), expected) << "step " << step;
   }
   EXPECT_EQ(ledger.overflow_count(), 0U);
+}
+
+TEST(SlotLedger, RandomReservationsMatchModel) { expect_random_reservations_match(0.8); }
+// Work waits for more and more full slots, up to half of the ring.
+TEST(SlotLedger, RandomReservationsOfABusyResourceMatchModel) {
+  expect_random_reservations_match(1.5);
 }
 
 }  // namespace

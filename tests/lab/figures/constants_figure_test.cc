@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Method: the quick figure against Figure 15, where the calibrated constants add up by hand.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <string>
 
 #include "engine/model/parameters.h"
@@ -29,6 +31,36 @@ TEST(Constants, SharesAreThoseByHand) {
     const double chunks = gradients == 64 ? 3 : 63;
     EXPECT_NEAR(value_at(figure, "tail_read_latency_ns" + column, tail_ns),
                 chunks * tail_ns / us / 10, 0.2);
+  }
+}
+
+/// Each of the BytePS paper's constants changes its points, and no other figure's.
+TEST(Constants, BytepsConstantsChangeItsPointsAlone) {
+  const auto points = constants().points({});
+  ASSERT_TRUE(points) << points.error().text;
+  std::map<std::string, const Point*> by_label;
+  for (const Point& point : *points) by_label[point.label] = &point;
+  const auto scenario = [&](const std::string& label) -> const Scenario& {
+    EXPECT_TRUE(by_label.contains(label)) << label;
+    return by_label[label]->scenario;
+  };
+  const Scenario& own = scenario("unchanged: NVLink, 8 spare");
+  EXPECT_EQ(scenario("byteps.window_packets x 2: NVLink, 8 spare").window, 2 * own.window);
+  EXPECT_EQ(scenario("byteps.v100_over_p100 x 2: NVLink, 8 spare").model.forward,
+            own.model.forward * 2);
+  // All-reduce has half of 13.1 GB/s. Twice that is more than the NIC's 90 Gbit/s.
+  const Scenario& ring = scenario("unchanged: NVLink, all-reduce");
+  EXPECT_EQ(ring.link.rate_bits_per_s, 52'400'000'000U);
+  const char* label = "byteps.nvlink_pcie_gbytes_per_s x {}: NVLink, all-reduce";
+  EXPECT_EQ(scenario(fmt::format(fmt::runtime(label), 0.5)).link.rate_bits_per_s, 26'200'000'000U);
+  EXPECT_EQ(scenario(fmt::format(fmt::runtime(label), 2)).link.rate_bits_per_s, 90'000'000'000U);
+  for (const auto& [name, point] : by_label) {
+    const size_t colon = name.find(": ");
+    if (!name.starts_with("byteps.") || name.find("NVLink") != name.npos ||
+        name.find("PCIe") != name.npos) {
+      continue;
+    }
+    EXPECT_EQ(point_key(*point), point_key(*by_label["unchanged" + name.substr(colon)])) << name;
   }
 }
 

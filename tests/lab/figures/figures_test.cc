@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <set>
@@ -75,9 +76,10 @@ TEST(Figures, SettingsOverrideDefaultsAndBadOnesAreRefused) {
 }
 
 TEST(Trio13, RepeatsWhatInvolvesChance) {
-  // 3 networks x (the ideal, 5 systems without stragglers, 5 systems x 2 probabilities x 20 seeds).
-  EXPECT_EQ(trio_13().points({})->size(), 3 * (1 + 5 + 5 * 2 * 20));
-  EXPECT_EQ(trio_13().points({.seeds = 3})->size(), 3 * (1 + 5 + 5 * 2 * 3));
+  // 3 networks x (the ideal, 4 systems without stragglers, 4 systems x 2 probabilities and 3 with
+  // the same sleeper x 20 seeds, one that resends), and 3 systems x 20 seeds in each of 4 settings.
+  EXPECT_EQ(trio_13().points({})->size(), 3 * (1 + 4 + (4 * 2 + 3) * 20 + 1) + 4 * 3 * 20);
+  EXPECT_EQ(trio_13().points({.seeds = 3})->size(), 3 * (1 + 4 + (4 * 2 + 3) * 3 + 1) + 4 * 3 * 3);
   EXPECT_EQ(trio_13().points({})->front().scenario.iterations, 100);
   EXPECT_EQ(trio_13().points({.iterations = 7})->front().scenario.iterations, 7);
 }
@@ -130,6 +132,8 @@ TEST(Figure, RefusesSettingsOfWhatItVaries) {
             "allowed: keys that it does not vary");
   EXPECT_THAT(refusal(trio_14(), "mitigation.timeout_ms", "5"), HasSubstr("trio-14 varies it"));
   EXPECT_THAT(refusal(trio_13(), "straggler.probability", "0.1"), HasSubstr("varies it (0, 0.16)"));
+  EXPECT_THAT(refusal(trio_13(), "straggler.pattern", "pause"),
+              HasSubstr("varies it (slow-worker, slow-worker-fixed)"));
   EXPECT_THAT(refusal(trio_13(), "mitigation.catch_up", "skip"), HasSubstr("(compute, skip)"));
   EXPECT_EQ(
       refusal(trio_13(), "seed", "5"),
@@ -140,28 +144,34 @@ TEST(Figure, RefusesSettingsOfWhatItVaries) {
   EXPECT_EQ(refusal(trio_13(), "train", "32"), "accepted");
   EXPECT_EQ(refusal(trio_13(), "mitigation.timeout_ms", "1"), "accepted");
   // Points without stragglers have no pattern, and a probability of 0.
-  EXPECT_EQ(refusal(trio_13(), "straggler.pattern", "slow-worker-each"), "accepted");
+  EXPECT_EQ(refusal(trio_13_iteration(), "straggler.pattern", "slow-worker-each"), "accepted");
   EXPECT_THAT(refusal(asynchronous(), "straggler.pattern", "pause"), HasSubstr("fail-slow"));
+}
+
+/// Outcomes of Figure 13's quick points. By network: the ideal and the systems without stragglers.
+/// Then, with two seeds each, waiting, SwitchML, Trio-ML that skips and that computes; the last
+/// three with the same sleeper; SwitchML that resends.
+std::vector<PointOutcome> trio_13_outcomes() {
+  std::vector<PointOutcome> outcomes;
+  for (int model = 0; model < 3; model++) {
+    for (const double ms : {100.0, 101.0, 101.5, 102.0, 102.0,                       //
+                            170.0, 170.0, 180.0, 240.0, 120.0, 120.0, 150.0, 120.0,  //
+                            200.0, 210.0, 100.0, 105.0, 160.0, 140.0, 181.0}) {
+      outcomes.push_back(outcome_of(ms));
+    }
+    for (const size_t of_end : {9, 8}) {  // Trio-ML that computes.
+      RunResult& result = outcomes[outcomes.size() - of_end].result;
+      result.blocks = 10;
+      result.degraded_blocks = 4;
+    }
+  }
+  return outcomes;
 }
 
 TEST(Trio13, SpeedUpIsTheMeanOverSeeds) {
   const auto points = trio_13().points(kQuick);
-  // By network: the ideal and the systems without stragglers; then, with two seeds each, waiting,
-  // SwitchML without and with retransmission, Trio-ML that skips and that computes.
-  std::vector<PointOutcome> outcomes;
-  for (int model = 0; model < 3; model++) {
-    for (const double ms : {100.0, 101.0, 101.5, 101.5, 102.0, 102.0}) {
-      outcomes.push_back(outcome_of(ms));
-    }
-    for (const double ms : {170.0, 170.0, 180.0, 240.0, 240.0, 240.0, 120.0, 120.0}) {
-      outcomes.push_back(outcome_of(ms));
-    }
-    for (const double ms : {150.0, 120.0}) {
-      outcomes.push_back(outcome_of(ms));
-      outcomes.back().result.blocks = 10;
-      outcomes.back().result.degraded_blocks = 4;
-    }
-  }
+  const std::vector<PointOutcome> outcomes = trio_13_outcomes();
+  ASSERT_EQ(outcomes.size(), points->size());
   const FigureOutcome figure = trio_13().finish(kQuick, *points, outcomes);
   EXPECT_DOUBLE_EQ(value_at(figure, "vgg11 ideal", 16), 100);
   EXPECT_DOUBLE_EQ(value_at(figure, "vgg11 waiting-switch", 16), 170);
@@ -170,7 +180,15 @@ TEST(Trio13, SpeedUpIsTheMeanOverSeeds) {
   EXPECT_DOUBLE_EQ(value_at(figure, "vgg11 speed-up skip", 16), 1.75);
   EXPECT_DOUBLE_EQ(value_at(figure, "vgg11 speed-up compute", 16), (180.0 / 150 + 2) / 2);
   EXPECT_DOUBLE_EQ(value_at(figure, "vgg11 speed-up of free mitigation", 16), 2.1);
-  const FigureRow& compute = figure.rows.back();
+  EXPECT_DOUBLE_EQ(value_at(figure, "vgg11 switchml-256, same sleeper", 16), 205);
+  EXPECT_DOUBLE_EQ(value_at(figure, "vgg11 speed-up skip, same sleeper", 16), 2);
+  EXPECT_DOUBLE_EQ(value_at(figure, "vgg11 speed-up compute, same sleeper", 16), 1.375);
+  EXPECT_DOUBLE_EQ(value_at(figure, "vgg11 switchml-256 resending", 16), 181);
+  const auto found = std::find_if(figure.rows.begin(), figure.rows.end(), [](const FigureRow& row) {
+    return row.series == "vgg11 speed-up compute" && row.x == 16;
+  });
+  ASSERT_NE(found, figure.rows.end());
+  const FigureRow& compute = *found;
   EXPECT_EQ(compute.paper, 1.80);
   EXPECT_DOUBLE_EQ(compute.sample->low, 1.2);
   EXPECT_DOUBLE_EQ(compute.sample->high, 2);
@@ -180,6 +198,60 @@ TEST(Trio13, SpeedUpIsTheMeanOverSeeds) {
   ASSERT_EQ(figure.plots.back().series.size(), 1);
   EXPECT_EQ(figure.plots.back().series[0].name, "trio-ml compute: degraded");
   EXPECT_DOUBLE_EQ(figure.plots.back().series[0].points.at(1).y, 40);
+}
+
+TEST(Trio13, RowsOfStragglersHaveSpreadAndShares) {
+  const auto points = trio_13().points(kQuick);
+  const FigureOutcome figure = trio_13().finish(kQuick, *points, trio_13_outcomes());
+  uint32_t same_sleeper = 0;
+  for (const FigureRow& row : figure.rows) {
+    EXPECT_TRUE(row.shares) << row.series;
+    const bool is_single = row.series.ends_with("ideal") || row.series.ends_with("resending");
+    EXPECT_EQ(row.sample.has_value(), row.x == 16 && !is_single) << row.series << " " << row.x;
+    same_sleeper += row.series.ends_with("same sleeper") ? 1 : 0;
+  }
+  EXPECT_EQ(same_sleeper, 3 * 6);
+}
+
+/// The explanation has the values of the same figure's rows.
+TEST(Trio13, ExplanationsFollowFromTheRows) {
+  const FigureOptions options{.seeds = 1};
+  const auto points = trio_13().points(options);
+  std::vector<PointOutcome> outcomes;
+  for (const Point& point : *points) {
+    const bool is_waiting = point.scenario.backend != Backend::kTrioMl;
+    const bool is_kind = point.scenario.mitigation.timeout == milliseconds(1);
+    outcomes.push_back(outcome_of(is_waiting ? 160 : is_kind ? 100 : 150));
+  }
+  const FigureOutcome figure = trio_13().finish(options, *points, outcomes);
+  uint32_t explained = 0;
+  for (const FigureRow& row : figure.rows) {
+    if (row.explained.empty()) continue;
+    explained++;
+    EXPECT_THAT(row.explained,
+                HasSubstr("of an iteration of 160 ms waits for a time-out of 10 ms"));
+    EXPECT_THAT(row.explained, HasSubstr("700 ms of computation gives 1.6, 0."));
+  }
+  EXPECT_EQ(explained, 3 * 4);  // Both readings, both ways to catch up.
+  EXPECT_THAT(figure.rows.back().series, HasSubstr("p = 20 %"));
+  EXPECT_EQ(figure.rows.back().paper, 1.80);
+}
+
+/// A figure must show the points that ran, whichever failed.
+TEST(Figures, EveryFigureTakesFailedPoints) {
+  for (const Figure& figure : figures()) {
+    const auto points = figure.points(kQuick);
+    ASSERT_TRUE(points) << figure.name;
+    const std::vector<PointOutcome> failed(points->size(),
+                                           {.result = {}, .accuracy = {}, .failed = true});
+    const FigureOutcome outcome = figure.finish(kQuick, *points, failed);
+    for (const FigureRow& row : outcome.rows) {
+      const bool by_hand = row.series.find("by hand") != std::string::npos ||
+                           row.series == "optimum" || figure.name == "trio-generations";
+      EXPECT_TRUE(by_hand || !std::isfinite(row.here)) << figure.name << ": " << row.series;
+      EXPECT_TRUE(by_hand || row.explained.empty()) << figure.name << ": " << row.series;
+    }
+  }
 }
 
 TEST(Trio13Settings, FixedSleeperIsOneWorker) {
@@ -251,8 +323,8 @@ TEST(Trio14, RecoveryTakesOneToTwoTimeouts) {
 
 TEST(Trio12, TrainsAndComparesTimes) {
   const auto points = trio_12().points(kQuick);
-  // Reaches 40 % in steps of 2 %: 30 % on average over five at the 17th iteration. By network, with
-  // two seeds each: one system that waits, and two that mitigate.
+  // Reaches 40 % in steps of 2 %: 30 % on average over five at the 17th iteration. By network and
+  // reading, with two seeds each: one system that waits, and two that mitigate.
   std::vector<PointOutcome> outcomes;
   for (size_t i = 0; i < points->size(); i++) {
     PointOutcome& outcome = outcomes.emplace_back();
@@ -265,7 +337,41 @@ TEST(Trio12, TrainsAndComparesTimes) {
   EXPECT_NEAR(value_at(figure, "resnet50 switchml-256", 30), 18 * 0.15, 1e-9);
   EXPECT_NEAR(value_at(figure, "resnet50 trio-ml skip", 30), 18 * 0.1, 1e-9);
   EXPECT_NEAR(value_at(figure, "resnet50 speed-up compute", 30), 1.5, 1e-9);
+  EXPECT_NEAR(value_at(figure, "vgg11 speed-up skip, same sleeper", 30), 1.5, 1e-9);
   EXPECT_EQ(figure.rows.back().paper, 1.60);
+  for (const FigureRow& row : figure.rows) {
+    EXPECT_TRUE(row.shares && row.sample) << row.series;
+  }
+}
+
+TEST(Trio12, ExplanationsFollowFromTheRows) {
+  const FigureOptions options{.seeds = 1};
+  const auto points = trio_12().points(options);
+  std::vector<PointOutcome> outcomes;
+  for (const Point& point : *points) {
+    // Iterations take 150, 100 and, in the kind setting, 60 ms. The accuracy of 100 % is there from
+    // the first; sums that lack a worker have it four iterations later.
+    const bool is_trio = point.scenario.backend == Backend::kTrioMl;
+    const bool is_kind = point.scenario.model.forward != Duration();
+    const int ms = !is_trio ? 150 : is_kind ? 60 : 100;
+    PointOutcome& outcome = outcomes.emplace_back(outcome_of(ms));
+    for (int step = 0; step < 20; step++) {
+      const double accuracy = is_trio && !is_kind && step < 4 ? 0 : 1;
+      outcome.accuracy.push_back({.at = milliseconds(ms) * (step + 1), .accuracy = accuracy});
+    }
+  }
+  const FigureOutcome figure = trio_12().finish(options, *points, outcomes);
+  // 5 iterations of 150 ms over 9 of 100 ms, and over 5 of 60 ms.
+  EXPECT_NEAR(value_at(figure, "resnet50 speed-up skip", 90), 750.0 / 900, 1e-9);
+  uint32_t explained = 0;
+  for (const FigureRow& row : figure.rows) {
+    if (row.explained.empty()) continue;
+    explained++;
+    EXPECT_THAT(row.explained, HasSubstr("Iterations are 1.50 times as fast as SwitchML's"));
+    EXPECT_THAT(row.explained, HasSubstr("training needs 1.80 times as many iterations"));
+    EXPECT_THAT(row.explained, HasSubstr("p = 20 % gives 2.5, 1."));
+  }
+  EXPECT_EQ(explained, 3 * 4);
 }
 
 TEST(TrainedRun, AccuracyByATimeIsTheMeanOfFiveIterations) {
@@ -316,7 +422,31 @@ TEST(Alternatives, ReportsTimeAndAccuracy) {
   EXPECT_NEAR(value_at(figure, "majority: accuracy at equal time", 16), 24, 1e-9);
   EXPECT_NEAR(value_at(figure, "majority: contributions counted", 16), 80, 1e-9);  // 8 of 10.
   EXPECT_DOUBLE_EQ(figure.rows.back().shares->degraded, 0.4);
-  EXPECT_EQ(figure.plots.size(), 2);
+  ASSERT_EQ(figure.plots.size(), 3);  // Accuracy without and with stragglers, then the shares.
+  EXPECT_EQ(figure.plots[2].series.size(), 8);  // Skipped and missed are zero everywhere.
+  EXPECT_EQ(figure.plots[2].series[0].name, "waiting: degraded");
+  EXPECT_DOUBLE_EQ(figure.plots[2].series[0].points.at(1).y, 40);
+}
+
+TEST(Asynchronous, RowsAndAPlotHaveTheShares) {
+  const auto points = asynchronous().points(kQuick);
+  std::vector<PointOutcome> outcomes(points->size());
+  for (size_t i = 0; i < outcomes.size(); i++) {
+    if ((*points)[i].scenario.backend != Backend::kTrioMl) continue;
+    outcomes[i].result.blocks = 10;
+    outcomes[i].result.degraded_blocks = 3;
+  }
+  const FigureOutcome figure = asynchronous().finish(kQuick, *points, outcomes);
+  for (const FigureRow& row : figure.rows) {
+    ASSERT_TRUE(row.shares) << row.series;
+    EXPECT_DOUBLE_EQ(row.shares->degraded,
+                     row.series.find("trio-ml") == std::string::npos ? 0 : 0.3);
+  }
+  ASSERT_EQ(figure.plots.size(), 4);  // Accuracy by pattern, then the shares.
+  ASSERT_EQ(figure.plots[3].series.size(), 1);
+  EXPECT_EQ(figure.plots[3].series[0].name, "trio-ml: degraded");
+  EXPECT_DOUBLE_EQ(figure.plots[3].series[0].points.at(2).y, 30);
+  EXPECT_TRUE(figure.plots[3].series[0].marks_only);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <vector>
 
 namespace tributary::lab {
@@ -46,6 +47,23 @@ TEST(Repetition, RatiosPairRepetitions) {
   EXPECT_EQ(ratio.high, 4);
   EXPECT_EQ(ratio.mean, 3);  // Not 10 / 3, the ratio of the sums.
   EXPECT_EQ(ratio_over(over, Cell(under).first(1), total_ms).mean, 5);
+}
+
+TEST(Repetition, StatisticsLeaveOutFailedRepetitions) {
+  std::vector<PointOutcome> cell{with_total(1), with_total(2), with_total(6)};
+  const std::vector<PointOutcome> over{with_total(3), with_total(8), with_total(6)};
+  cell[1].failed = true;
+  cell[0].result.blocks = cell[1].result.blocks = cell[2].result.blocks = 10;
+  cell[0].result.degraded_blocks = 4;
+  cell[1].result.degraded_blocks = 9;
+  EXPECT_EQ(sample_over(cell, total_ms).mean, 3.5);
+  EXPECT_EQ(sample_over(cell, total_ms).count, 2);
+  EXPECT_EQ(ratio_over(over, cell, total_ms).mean, 2);  // 3 / 1 and 6 / 6.
+  EXPECT_DOUBLE_EQ(shares_over(cell).degraded, 0.2);
+  const Cell failed = Cell(cell).subspan(1, 1);
+  EXPECT_TRUE(std::isnan(sample_over(failed, total_ms).mean));
+  EXPECT_TRUE(std::isnan(ratio_over(over, failed, total_ms).mean));
+  EXPECT_TRUE(std::isnan(shares_over(failed).degraded));
 }
 
 TEST(Repetition, SharesAreMeans) {

@@ -29,7 +29,10 @@ TEST(SeriesStyle, NamesOfASystemShareItsColour) {
       {"sharded", "sharded-live", "PCIe, sharded", "with spare machines"},
       {"ideal", "optimum (equation 6)", "free mitigation", "most for packets of 256"},
       {"paper", "paper: 1.45 over all-reduce", "2 x timeout (paper's bound)"},
-      {"asynchronous"},
+      {"asynchronous", "asynchronous: degraded"},
+      {"bounded time-outs", "bounded time-outs: skipped", "optireduce"},
+      {"majority", "majority: degraded"},
+      {"backup worker", "backup worker: skipped"},
       {"ompi-tcp-ring", "ompi-shm"}};
   std::vector<size_t> colours;
   for (const std::vector<std::string>& names : systems) {

@@ -139,5 +139,32 @@ TEST(RunText, OmitsUncheckedSums) {
   EXPECT_THAT(run_text(result), ::testing::ContainsRegex("wrong sums +1 +elements"));
 }
 
+/// A run of 1,024 hosts printed 3,600 lines.
+TEST(RunText, LongTablesShowWhatMattersMost) {
+  RunResult result = by_hand();
+  result.workers.assign(1024, {});
+  result.workers[700].slept = milliseconds(3);
+  result.workers[9].dropped_out = true;
+  result.links.assign(2048, {.name = "calm"});
+  result.links[2000].name = "busy";
+  result.links[2000].utilisation = 0.9;
+  result.links[1999].name = "lossy";
+  result.links[1999].lost = 1;
+  result.aggregators.assign(16, {});
+  result.aggregators[15].name = "overflowing";
+  result.aggregators[15].dropped = 1;
+  const std::string text = run_text(result);
+  EXPECT_LT(std::count(text.begin(), text.end(), '\n'), 150);
+  EXPECT_THAT(text, ::testing::ContainsRegex("\n  9 \\(out\\) .*\n"));
+  EXPECT_THAT(text, ::testing::ContainsRegex("\n +700 .* 3 .*\n"));
+  EXPECT_THAT(text, HasSubstr("… and 992 more workers, which slept and lost no more; --json FILE"));
+  EXPECT_LT(text.find("\n  lossy "), text.find("\n  busy "));  // In their own order.
+  EXPECT_THAT(text, HasSubstr("… and 2016 more links"));
+  EXPECT_THAT(text, HasSubstr("\noverflowing: "));
+  EXPECT_THAT(text, HasSubstr("… and 8 more aggregators"));
+  result.workers.resize(32);
+  EXPECT_THAT(run_text(result), Not(HasSubstr("more workers")));
+}
+
 }  // namespace
 }  // namespace tributary::lab

@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <fstream>
 #include <mutex>
 
@@ -207,6 +208,13 @@ TEST(Runner, KeepsGoingPastFailuresAndTriesThemOnceMore) {
     EXPECT_FALSE(outcome->points[3]);
     EXPECT_EQ(outcome->failures[3], "worker 2 hangs");
     EXPECT_EQ(outcome->failures[4], "");
+    const std::vector<PointOutcome> outcomes = outcome->outcomes();
+    ASSERT_EQ(outcomes.size(), 5);
+    EXPECT_TRUE(outcomes[3].failed);
+    EXPECT_FALSE(outcomes[4].failed);
+    const auto total = [](const RunResult& result) { return as_ns(result.total); };
+    EXPECT_TRUE(std::isnan(value_of(outcomes[3], total)));
+    EXPECT_EQ(value_of(outcomes[4], total), as_ns(outcomes[4].result.total));
   }
   points[3].run = good;
   runs = 0;
