@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -50,6 +51,9 @@ struct AllReduceOptions {
   bool receive_only = false;
   FloatFormat format = FloatFormat::kFixedScale;
   float scale = 1.0e8F;  ///< For kFixedScale. Source: ATP §3.8 (10^8).
+  /// The rank that gets the result, below the world; not set: all ranks. All ranks must give a tensor
+  /// the same. The other ranks' tensors are only read. Not in an asynchronous job.
+  std::optional<uint32_t> owner = {};
   /// 0: the most urgent. Above CommunicatorConfig::priorities - 1 it counts as that. All ranks must
   /// give a tensor the same.
   uint32_t priority = 0;

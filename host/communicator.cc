@@ -68,6 +68,7 @@ Ticket Communicator::all_reduce_async(std::span<float> tensor, const AllReduceOp
   transfer.floats = tensor;
   transfer.op = options.op;
   transfer.receive_only = options.receive_only;
+  transfer.owner = options.owner;
   transfer.priority = options.priority;
   transfer.scale = options.scale;
   if (options.format == FloatFormat::kFixedScale) {
@@ -80,8 +81,9 @@ Ticket Communicator::all_reduce_async(std::span<float> tensor, const AllReduceOp
 }
 
 Ticket Communicator::all_reduce_async(HalfTensor tensor, ReduceOp op, bool receive_only,
-                                      uint32_t priority) {
+                                      uint32_t priority, std::optional<uint32_t> owner) {
   Transfer transfer;
+  transfer.owner = owner;
   transfer.priority = priority;
   transfer.halves = tensor;
   transfer.op = op;
@@ -92,8 +94,9 @@ Ticket Communicator::all_reduce_async(HalfTensor tensor, ReduceOp op, bool recei
 }
 
 Ticket Communicator::all_reduce_async(std::span<int32_t> tensor, ReduceOp op, bool receive_only,
-                                      uint32_t priority) {
+                                      uint32_t priority, std::optional<uint32_t> owner) {
   Transfer transfer;
+  transfer.owner = owner;
   transfer.priority = priority;
   transfer.integers = tensor;
   transfer.op = op;

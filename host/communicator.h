@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -87,11 +88,13 @@ class Communicator {
 
   /// Starts an all-reduce and returns at once. Several may be in flight; each needs one wait().
   Ticket all_reduce_async(std::span<float> tensor, const AllReduceOptions& options = {});
-  /// @param priority See AllReduceOptions::priority.
+  /// @param priority, owner See AllReduceOptions.
   Ticket all_reduce_async(std::span<int32_t> tensor, ReduceOp op = ReduceOp::kSum,
-                          bool receive_only = false, uint32_t priority = 0);
+                          bool receive_only = false, uint32_t priority = 0,
+                          std::optional<uint32_t> owner = {});
   Ticket all_reduce_async(HalfTensor tensor, ReduceOp op = ReduceOp::kSum,
-                          bool receive_only = false, uint32_t priority = 0);
+                          bool receive_only = false, uint32_t priority = 0,
+                          std::optional<uint32_t> owner = {});
 
   /// Blocks until the all-reduce is done or the time has passed. May be called any number of times.
   /// @return true if it is done, or if wait() has returned its outcome.

@@ -37,6 +37,7 @@ ControlBody SessionJoin::take_request(Instant now) {
   body.gradients_max = terms_.gradients;
   body.list_digest = config_.list_digest;
   body.asynchronous = config_.asynchronous;
+  body.receipts = true;
   body.share = config_.share;
   body.source = static_cast<uint8_t>(redirection_.size());
   if (config_.threads > 1) body.channels = static_cast<uint8_t>(config_.threads);

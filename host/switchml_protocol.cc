@@ -56,6 +56,7 @@ const char* SwitchmlProtocol::refusal_of(const Transfer& transfer) const {
   if (transfer.receive_only) {
     return "SwitchML has no sum without this rank's part: receive_only";
   }
+  if (transfer.owner) return "SwitchML sends every sum to all ranks: owner";
   if (!config_.switch_times_out) return nullptr;
   if (transfer.format == ElementFormat::kBlockExponent) {
     return "a switch that times out agrees on exponents without the ranks that are late; use a "

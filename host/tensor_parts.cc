@@ -22,6 +22,7 @@ Transfer transfer_of(const Transfer& whole, const plan::Part& part) {
   transfer.halves = {.bits = part_of(whole.halves.bits, part), .type = whole.halves.type};
   transfer.tensor_elements = whole.element_count();
   transfer.receive_only = whole.receive_only;
+  transfer.owner = whole.owner;
   transfer.op = whole.op;
   transfer.priority = whole.priority;
   transfer.format = whole.format;

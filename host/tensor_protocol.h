@@ -50,6 +50,8 @@ struct Transfer {
   /// behind and would be late anyway. The tensor is only written. A block that the others have not
   /// begun waits for them, so use it for positions below Progress::heard.
   bool receive_only = false;
+  /// The rank that gets the result (Trio-ML only); see AllReduceOptions::owner.
+  std::optional<uint32_t> owner = {};
   ReduceOp op = ReduceOp::kSum;
   uint32_t priority = 0;  ///< See AllReduceOptions::priority.
   wire::ElementFormat format = wire::ElementFormat::kInt32;

@@ -36,7 +36,8 @@ inline constexpr uint32_t kTypeBfloat16 = 2;
       transfer.tensor_elements == 0 ? transfer.element_count() : transfer.tensor_elements;
   return {.format = transfer.format,
           .tensor_elements = static_cast<uint32_t>(elements),
-          .scale_bits = type_bits_of(transfer) | (mean ? wire::kScaleBitMean : 0)};
+          .scale_bits = type_bits_of(transfer) | (mean ? wire::kScaleBitMean : 0) |
+                        wire::owner_bits(transfer.format, transfer.owner)};
 }
 
 }  // namespace tributary::host

@@ -18,7 +18,8 @@ using wire::Reason;
 namespace {
 
 std::string type_text(const wire::TensorTerms& terms) {
-  const uint32_t bits = terms.scale_bits & ~wire::kScaleBitMean;
+  uint32_t bits = terms.scale_bits & ~wire::kScaleBitMean;
+  if (terms.format != ElementFormat::kFixedScale) bits &= ~wire::kScaleOwnerMask;
   switch (terms.format) {
     case ElementFormat::kInt32:
       return "int32";
@@ -35,11 +36,12 @@ std::string type_text(const wire::TensorTerms& terms) {
   return text;
 }
 
-/// Returns a tensor's description, as in "the mean of 1000 float32".
+/// Returns a tensor's description, as in "the mean of 1000 float32" or "the sum of 10 int32 for rank 3".
 std::string tensor_text(const wire::TensorTerms& terms) {
-  return fmt::format("the {} of {} {}",
-                     (terms.scale_bits & wire::kScaleBitMean) != 0 ? "mean" : "sum",
-                     terms.tensor_elements, type_text(terms));
+  const auto owner = wire::result_owner(terms.format, terms.scale_bits);
+  return fmt::format(
+      "the {} of {} {}{}", (terms.scale_bits & wire::kScaleBitMean) != 0 ? "mean" : "sum",
+      terms.tensor_elements, type_text(terms), owner ? fmt::format(" for rank {}", *owner) : "");
 }
 
 std::string authentication_text(const CommunicatorConfig& config, uint32_t mode_of_job) {

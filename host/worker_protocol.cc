@@ -44,6 +44,7 @@ WorkerProtocol::WorkerProtocol(const CommunicatorConfig& config, uint64_t nonce,
 
 void WorkerProtocol::submit(Transfer& transfer, Instant now) {
   TRIB_ASSERT(transfer.elided_elements == 0 || transfer.format == ElementFormat::kInt32);
+  TRIB_ASSERT(!transfer.owner || *transfer.owner < config_.world);
   transfer.done = false;
   transfer.outcome = Outcome{};
   if (end_.ended()) {
@@ -217,6 +218,7 @@ std::optional<Duration> WorkerProtocol::on_packet(std::span<const std::byte> pay
       if (!join_.joined()) on_join_reply(message, now);
       break;
     case MessageType::kResult:
+    case MessageType::kReceipt:
       stream_.hear_result(message.header.block_id);
       return on_result(message, payload, now);
     case MessageType::kHave:
@@ -335,9 +337,17 @@ std::optional<Duration> WorkerProtocol::on_result(const Message& message,
     }
     return {};
   }
-  return take_result(*position, contents, message, payload.data() + message.head_bytes, now);
+  const Transfer& transfer = *contents.transfer;
+  const bool owned = !transfer.owner || *transfer.owner == config_.rank;
+  if (owned && message.extension.type == MessageType::kReceipt) {
+    counters_.invalid_packets++;
+    return {};
+  }
+  return take_result(*position, contents, message,
+                     owned ? payload.data() + message.head_bytes : nullptr, now);
 }
 
+/// @param lanes  Null if another rank owns the result: this rank's tensor stays as it is.
 /// @return the time since the position was first sent.
 Duration WorkerProtocol::take_result(uint64_t position, const StreamWindow::Contents& contents,
                                      const Message& message, const std::byte* lanes, Instant now) {
@@ -369,8 +379,10 @@ Duration WorkerProtocol::take_result(uint64_t position, const StreamWindow::Cont
     transfer.outcome.status = Status::kOverflow;
   }
   if (contents.lane_count > 0) {
-    counters_.bytes +=
-        contents.lane_count * (transfer.halves.bits.empty() ? sizeof(float) : sizeof(uint16_t));
+    if (lanes != nullptr) {
+      counters_.bytes +=
+          contents.lane_count * (transfer.halves.bits.empty() ? sizeof(float) : sizeof(uint16_t));
+    }
     const uint64_t block = contents.gradient_block;
     const bool imprecise = (message.extension.flags & wire::kFlagImprecise) != 0;
     if ((degraded || imprecise) && !TRIB_MUTANT(kDegradedUnsaid)) {
@@ -381,7 +393,9 @@ Duration WorkerProtocol::take_result(uint64_t position, const StreamWindow::Cont
            .sources = degraded ? message.mask : ranks_below(config_.world),
            .imprecise = imprecise});
     }
-    if ((message.extension.flags & wire::kFlagNotFinite) != 0) {
+    if (lanes == nullptr) {
+      // Only the outcome is this rank's.
+    } else if ((message.extension.flags & wire::kFlagNotFinite) != 0) {
       codec_.spoil(transfer, block);
     } else if (transfer.elided_elements == 0) {
       const uint32_t sources =

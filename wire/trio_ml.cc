@@ -27,10 +27,11 @@ constexpr uint32_t kBodyTimeout = 12;
 constexpr uint32_t kBodyValue = 16;
 constexpr uint32_t kBodyKey = 20;
 constexpr uint32_t kBodyGroupPort = 28;
-constexpr uint32_t kBodyUpstream = 30;  // Three bits.
+constexpr uint32_t kBodyUpstream = 30;  // Four bits.
 constexpr uint8_t kUpstreamBit = 1 << 0;
 constexpr uint8_t kAsynchronousBit = 1 << 1;
 constexpr uint8_t kReportsBit = 1 << 2;
+constexpr uint8_t kReceiptsBit = 1 << 3;
 constexpr uint32_t kBodyChannels = 31;  // Low bits; the port bits from kPortBitsShift on.
 constexpr uint32_t kPortBitsShift = 5;
 static_assert(kChannelsMax < 1U << kPortBitsShift);
@@ -201,6 +202,7 @@ void decode_body(const std::byte* from, const ExtensionFields& extension, Contro
   body.upstream = (byte_at(from, kBodyUpstream) & kUpstreamBit) != 0;
   body.asynchronous = (byte_at(from, kBodyUpstream) & kAsynchronousBit) != 0;
   body.reports = (byte_at(from, kBodyUpstream) & kReportsBit) != 0;
+  body.receipts = (byte_at(from, kBodyUpstream) & kReceiptsBit) != 0;
   body.channels = byte_at(from, kBodyChannels) & ((1U << kPortBitsShift) - 1);
   body.port_bits = static_cast<uint8_t>(byte_at(from, kBodyChannels) >> kPortBitsShift);
   if (extension.type == MessageType::kWelcome) {
@@ -248,9 +250,9 @@ void encode_body(const ControlBody& body, const ExtensionFields& extension, std:
   store_be<uint32_t>(to + kBodyValue, body.value);
   store_be<uint64_t>(to + kBodyKey, body.key);
   store_be<uint16_t>(to + kBodyGroupPort, body.group.port);
-  to[kBodyUpstream] = static_cast<std::byte>((body.upstream ? kUpstreamBit : 0) |
-                                             (body.asynchronous ? kAsynchronousBit : 0) |
-                                             (body.reports ? kReportsBit : 0));
+  to[kBodyUpstream] = static_cast<std::byte>(
+      (body.upstream ? kUpstreamBit : 0) | (body.asynchronous ? kAsynchronousBit : 0) |
+      (body.reports ? kReportsBit : 0) | (body.receipts ? kReceiptsBit : 0));
   to[kBodyChannels] = static_cast<std::byte>(body.channels | body.port_bits << kPortBitsShift);
   if (extension.type == MessageType::kWelcome) {
     store_be<uint64_t>(to + kBodyResultKey, body.result_key);
@@ -287,6 +289,11 @@ void encode_body(const ControlBody& body, const ExtensionFields& extension, std:
 void encode_head(const MessageHead& message, std::byte* to) {
   encode_header(message.header, to);
   if (message.header.extended) encode_extension(message.extension, to + TrioMlHeader::kBytes);
+}
+
+void set_type(MessageType type, std::byte* head) {
+  head[TrioMlHeader::kBytes] =
+      static_cast<std::byte>(kExtensionVersion << 4 | static_cast<uint8_t>(type));
 }
 
 void encode_mask(const SourceMask& mask, std::byte* head) {

@@ -80,11 +80,12 @@ enum class MessageType : uint8_t {
   kNotice = 8,
   kLeave = 9,
   kKeepAlive = 10,
-  kCookie = 11,  ///< Reply to a join: the source must repeat it with this cookie.
-  kReset = 12,   ///< Reply: the key belongs to no member of a session that runs.
-  kReport = 13,  ///< A worker's own counts, for people. Also shows that it is alive.
+  kCookie = 11,   ///< Reply to a join: the source must repeat it with this cookie.
+  kReset = 12,    ///< Reply: the key belongs to no member of a session that runs.
+  kReport = 13,   ///< A worker's own counts, for people. Also shows that it is alive.
+  kReceipt = 14,  ///< A result without its gradients, because another rank owns it: result_owner().
 };
-inline constexpr uint8_t kMessageTypeLast = 13;
+inline constexpr uint8_t kMessageTypeLast = 14;
 [[nodiscard]] constexpr bool is_control(MessageType type) { return type >= MessageType::kProbe; }
 /// Returns whether control messages of this type carry a body.
 [[nodiscard]] constexpr bool has_body(MessageType type) {
@@ -235,6 +236,26 @@ inline constexpr uint8_t kFlagsMerged = kFlagOverflow | kFlagNotFinite | kFlagIm
 /// disagree.
 inline constexpr uint32_t kScaleBitMean = uint32_t{1} << 31;
 
+/// Bits 8 to 16 of `scale_bits`: the rank that owns the result, plus one. It alone gets the sum; the
+/// others get a kReceipt. 0: all ranks get the sum. A fixed scale needs these bits itself.
+inline constexpr uint32_t kScaleOwnerShift = 8;
+inline constexpr uint32_t kScaleOwnerMask = (2 * kSourcesMax - 1) << kScaleOwnerShift;
+/// Returns these bits. @param owner Below kSourcesMax, or not set: all ranks.
+[[nodiscard]] constexpr uint32_t owner_bits(ElementFormat format, std::optional<uint32_t> owner) {
+  if (!owner || format == ElementFormat::kFixedScale) return 0;
+  return (*owner + 1) << kScaleOwnerShift;
+}
+/// Returns the rank that owns the result of a tensor, or nothing if all ranks get it. The sources
+/// choose the value, so it may be no rank of the job: at most 2 * kSourcesMax - 2.
+[[nodiscard]] constexpr std::optional<uint32_t> result_owner(ElementFormat format,
+                                                             uint32_t scale_bits) {
+  const uint32_t field = (scale_bits & kScaleOwnerMask) >> kScaleOwnerShift;
+  if (field == 0 || format == ElementFormat::kFixedScale) return {};
+  return field - 1;
+}
+static_assert(owner_bits(ElementFormat::kInt32, 255) == 0x10000 &&
+              result_owner(ElementFormat::kInt32, kScaleOwnerMask) == 2 * kSourcesMax - 2);
+
 /// The terms on which all contributions to a tensor must agree.
 struct TensorTerms {
   ElementFormat format = ElementFormat::kInt32;
@@ -253,7 +274,8 @@ struct ExtensionFields {
   /// repeats. In a kLeave: the aggregator that the member has lost, by its place from 1 on among those of
   /// the job's list that have a weight above 0; 0: it leaves for another reason.
   uint32_t tensor_elements = 0;
-  uint32_t scale_bits = 0;  ///< IEEE 754 bits of the scale, with kScaleBitMean; sources must agree.
+  /// IEEE 754 bits of the scale, with kScaleBitMean, or see kScaleOwnerMask; sources must agree.
+  uint32_t scale_bits = 0;
   /// From a member: its own key. From the aggregator: the session's result key. In a join and in
   /// the replies to it: the worker's nonce. In a kReset: the key of the message that it answers.
   uint64_t key = 0;
@@ -294,6 +316,7 @@ struct ControlBody {
   bool upstream = false;      ///< kHave: complete here, waiting for the upper aggregator.
   bool reports = false;       ///< kWelcome: the aggregator takes kReport.
   bool asynchronous = false;  ///< kJoin: the worker pushes changes of parameters.
+  bool receipts = false;      ///< kJoin: the sender, and every rank below it, takes kReceipt.
   uint8_t channels = 0;  ///< Sessions of a rank at once, in consecutive jobs; below 32. 0: one.
   /// kWelcome: the aggregator has 2^port_bits UDP ports, up to kServerPortsMax; see owner_of().
   uint8_t port_bits = 0;
@@ -439,6 +462,8 @@ inline void encode_header(const TrioMlFields& fields, std::byte* to) {
 void encode_head(const MessageHead& message, std::byte* to);
 /// Writes the source mask of a message whose flags announce one. @param head The message's bytes.
 void encode_mask(const SourceMask& mask, std::byte* head);
+/// Changes the type of an encoded message that has an extension. @param head The message's bytes.
+void set_type(MessageType type, std::byte* head);
 
 /// Writes header, extension, mask and body as far as they apply, but no gradients. A seal's bytes
 /// are 0 until its owner seals the message.

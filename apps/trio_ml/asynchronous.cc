@@ -6,10 +6,11 @@ namespace tributary::trio_ml {
 Verdict check_push(const Job& job, const MessageHead& push) {
   const wire::ExtensionFields& extension = push.extension;
   const ParameterStore& store = *job.parameters;
-  // A stored sum has one scale, so block exponents do not fit; a mean has no meaning.
+  // A stored sum has one scale, so block exponents do not fit; a mean and an owner have no meaning.
   if (extension.format == wire::ElementFormat::kBlockExponent ||
       extension.format == wire::ElementFormat::kBlockExponent16 ||
       (extension.scale_bits & wire::kScaleBitMean) != 0 ||
+      wire::result_owner(extension.format, extension.scale_bits) ||
       extension.tensor_elements != store.elements()) {
     return Outcome::kNotParameters;
   }

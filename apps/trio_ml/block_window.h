@@ -146,6 +146,7 @@ class BlockWindow {
     kept.aggr_buffer = block.aggr_buffer;
     kept.head_bytes = block.head_bytes;
     kept.payload_bytes = static_cast<uint16_t>(payload_bytes(block));
+    kept.owner_plus_one = owner_plus_one(block);
     kept.valid = true;
     free_record(block);
     return kept;

@@ -113,7 +113,7 @@ void answer_late(M& m, Shard& shard, Job& job, const ResultRecord* result,
   if (!job.take_reply_token(message.header.src_id, m.now())) {
     return count(m, shard, Outcome::kSourceQuota);
   }
-  resend_result(m, shard, job, *result, arrival.source);
+  resend_result(m, shard, job, *result, message.header.src_id, arrival.source);
 }
 
 /// Answers a contribution that its block already holds. A source retransmits to ask for an answer.

@@ -375,7 +375,7 @@ microcode::Subroutine<void, M> serve_probe(M& m, Shard& shard, Job& job, const M
       break;
     case Found::Kind::kResult:
       if (TRIB_MUTANT(kProbeUnanswered)) break;
-      resend_result(m, shard, job, *found.result, arrival.source);
+      resend_result(m, shard, job, *found.result, message.header.src_id, arrival.source);
       break;
     case Found::Kind::kPastCache:
       tell_past_cache(m, shard, job, message, arrival.source);

@@ -9,6 +9,7 @@ constexpr std::array<const char*, kOutcomeCount> kNames{
     "block_completed",
     "block_degraded",
     "result_sent",
+    "receipt_sent",
     "sent_upstream",
     "upstream_result",
     "duplicate",

@@ -18,6 +18,7 @@ enum class Outcome : uint8_t {
   kBlockCompleted,  ///< Every expected source had contributed.
   kBlockDegraded,   ///< The block aged out: a partial result was sent.
   kResultSent,      ///< Counts each destination.
+  kReceiptSent,     ///< Likewise: results without gradients, to ranks that do not own them.
   kSentUpstream,    ///< Partial sums sent to the upper aggregator, repeats included.
   kUpstreamResult,  ///< Results taken from the upper aggregator.
   kDuplicate,       ///< The block already holds the contribution.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/trio_ml/emit.h"
 
+#include <algorithm>
+
 #include "base/mutant.h"
 
 namespace tributary::trio_ml {
@@ -81,6 +83,21 @@ void seal_again(Job& job, const ResultRecord& result) {
              /*upward=*/false);
 }
 
+bool gets_gradients(const Job& job, const ResultRecord& result, uint32_t source) {
+  if (result.owner_plus_one == 0 || !job.session.takes_receipts(source)) return true;
+  const uint32_t owner = result.owner_plus_one - 1U;
+  return owner < wire::kSourcesMax && contains(job.session.ranks_of(source), owner);
+}
+
+Receipt receipt_of(Job& job, const ResultRecord& result) {
+  Receipt receipt{.bytes = {}, .size_bytes = result.head_bytes};
+  const std::span<std::byte> head = std::span(receipt.bytes).first(result.head_bytes);
+  std::copy_n(job.window.head(result.aggr_buffer, result.head_bytes), head.size(), head.data());
+  wire::set_type(MessageType::kReceipt, head.data());
+  if (job.end.is_sealed()) job.end.seal(head, {});
+  return receipt;
+}
+
 Message control_message(const Job& job, const MessageHead& about, MessageType type) {
   Message message;
   message.header = about.header;
@@ -94,10 +111,12 @@ Message control_message(const Job& job, const MessageHead& about, MessageType ty
 
 void build_extended_head(Job& job, BlockRecord& block, bool upward) {
   // A block whose sum came down from the upper aggregator already has its ranks and src_cnt.
-  const bool from_above = block.phase == BlockPhase::kPublishing;
+  const bool is_receipt = block.phase == BlockPhase::kPublishingReceipt;
+  const bool from_above = is_receipt || block.phase == BlockPhase::kPublishing;
   MessageHead message;
   message.header = header_of(job, block, upward);
-  message.extension = {.type = upward ? MessageType::kContribution : MessageType::kResult,
+  const MessageType downward = is_receipt ? MessageType::kReceipt : MessageType::kResult;
+  message.extension = {.type = upward ? MessageType::kContribution : downward,
                        .format = block.format,
                        .flags = static_cast<uint8_t>(block.flags & wire::kFlagsMerged),
                        .exponent = block.exponent,

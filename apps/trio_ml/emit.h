@@ -126,9 +126,48 @@ void send_result(M& m, Shard& shard, const Job& job, const ResultRecord& result,
   count(m, shard, Outcome::kResultSent, static_cast<uint32_t>(message.size()), to.size());
 }
 
-/// Sends a kept result to a source that asked for it.
+/// Tells whether a source gets the gradients of a kept result: all ranks get them, a rank of the
+/// source owns them, or the source takes no receipts.
+[[nodiscard]] bool gets_gradients(const Job& job, const ResultRecord& result, uint32_t source);
+
+/// The message to the sources that do not get the gradients of a result.
+struct Receipt {
+  std::array<std::byte, wire::kMessageHeadBytesMax> bytes;
+  uint32_t size_bytes;
+};
+/// Returns the head of a kept result as a message of its own, sealed if the job has a secret.
+[[nodiscard]] Receipt receipt_of(Job& job, const ResultRecord& result);
+
 template <microcode::Machine M>
-void resend_result(M& m, Shard& shard, Job& job, const ResultRecord& result, const Endpoint& to) {
+void send_receipt(M& m, Shard& shard, const Receipt& receipt, const Endpoint& to) {
+  m.instruction(kBuildHeader);
+  m.send_small(std::span(receipt.bytes).first(receipt.size_bytes), to);
+  count(m, shard, Outcome::kReceiptSent, receipt.size_bytes);
+}
+
+/// Sends a kept result to the source whose rank owns it, and receipts to the others. Nothing goes to
+/// the job's multicast group, so no owner gets a receipt.
+template <microcode::Machine M>
+[[gnu::noinline]] void send_to_owner(M& m, Shard& shard, Job& job, const ResultRecord& result) {
+  const Receipt receipt = receipt_of(job, result);
+  for (uint32_t source = 0; source < job.config.sources; source++) {
+    const Endpoint& to = job.sources[source].address;
+    if (!to.is_set()) continue;
+    if (gets_gradients(job, result, source)) {
+      send_result(m, shard, job, result, std::span<const Endpoint>(&to, 1));
+    } else {
+      send_receipt(m, shard, receipt, to);
+    }
+  }
+}
+
+/// Sends a kept result, or its receipt, to a source that asked for it.
+template <microcode::Machine M>
+void resend_result(M& m, Shard& shard, Job& job, const ResultRecord& result, uint32_t source,
+                   const Endpoint& to) {
+  if (!gets_gradients(job, result, source)) {
+    return send_receipt(m, shard, receipt_of(job, result), to);
+  }
   seal_again(job, result);
   send_result(m, shard, job, result, std::span<const Endpoint>(&to, 1));
 }
@@ -218,8 +257,12 @@ class Emission {
                       }
                     });
   }
-  /// Sends the result to all sources.
-  void block_retired() { send_result(m_, shard_, job_, result_, job_.destinations); }
+  /// Sends the result to all sources, or to the one that owns it.
+  void block_retired() {
+    if (result_.owner_plus_one != 0) [[unlikely]]
+      return send_to_owner(m_, shard_, job_, result_);
+    send_result(m_, shard_, job_, result_, job_.destinations);
+  }
 
  private:
   void record(recorder::Kind kind) {
@@ -233,7 +276,7 @@ class Emission {
   ResultRecord result_;  ///< A copy: another block may own the place before it is sent.
 };
 
-/// Keeps the result and sends it to all sources. @pre The block's sum and record are final.
+/// Keeps the result and sends it to its sources. @pre The block's sum and record are final.
 template <microcode::Machine M>
 microcode::Subroutine<void, M> publish(M& m, Shard& shard, Job& job, BlockRecord& block) {
   Emission<M> emission(m, shard, job, block);

@@ -46,8 +46,9 @@ inline void exclude(SourceMask& mask, uint32_t source) {
 enum class BlockPhase : uint8_t {
   kFree,
   kAggregating,
-  kSentUp,      ///< Complete here; waits for the upper aggregator's result.
-  kPublishing,  ///< The upper aggregator's result is being prepared.
+  kSentUp,             ///< Complete here; waits for the upper aggregator's result.
+  kPublishing,         ///< The upper aggregator's result is being prepared.
+  kPublishingReceipt,  ///< Likewise its receipt: no rank below owns the result.
 };
 
 /// The fields that one contribution adds to a record beside its payload.
@@ -136,6 +137,8 @@ static_assert(offsetof(BlockRecord, rcvd_mask) == 64,
 
 /// Returns the bytes of a block's gradients on the wire.
 [[nodiscard]] inline uint32_t payload_bytes(const BlockRecord& block) {
+  if (block.phase == BlockPhase::kPublishingReceipt) [[unlikely]]
+    return 0;
   return block.grad_cnt * wire::gradient_bytes(block.format);
 }
 
@@ -206,8 +209,20 @@ struct ResultRecord {
   uint32_t aggr_buffer = 0;
   uint16_t head_bytes = 0;
   uint16_t payload_bytes = 0;
+  /// The rank that gets the gradients, while the others get receipts, plus one. 0: all sources get
+  /// the kept message as it is.
+  uint16_t owner_plus_one = 0;
   bool valid = false;
 };
+static_assert(sizeof(ResultRecord) == 24);
+
+/// Returns ResultRecord::owner_plus_one of a block's result.
+[[nodiscard]] inline uint16_t owner_plus_one(const BlockRecord& block) {
+  if (block.phase == BlockPhase::kPublishingReceipt) [[unlikely]]
+    return 0;
+  const auto owner = wire::result_owner(block.format, block.scale_bits);
+  return static_cast<uint16_t>(owner ? *owner + 1 : 0);
+}
 
 /// The fields of a job that the packet path needs (Trio paper Figure 17).
 struct JobRecord {

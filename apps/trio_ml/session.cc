@@ -265,6 +265,7 @@ Session::JoinAnswer Session::join(const wire::Message& message, const Endpoint& 
   for (uint32_t i = 0; i < wish.mask.size(); i++) {
     ranks_[source][i].store(wish.mask[i], std::memory_order_relaxed);
   }
+  takes_receipts_[source].store(wish.receipts, std::memory_order_relaxed);
   member.address = from;
   if (running && !expire(now)) return pending(Reason::kSessionRunning, now);
   return start_or_wait(source, now);
@@ -382,6 +383,7 @@ wire::ControlBody Session::upstream_request() const {
   body.channels =
       static_cast<uint8_t>(std::min<uint32_t>(config_.channels, least_pending_channels()));
   body.narrow_max = narrow_max_below();
+  body.receipts = all_take_receipts();
   body.mask = ranks_below();
   body.list_digest = members_[0].pending_list;
   return body;

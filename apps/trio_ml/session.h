@@ -97,6 +97,10 @@ class Session {
   [[nodiscard]] bool all_present_for(Duration length, Instant now) const;
   /// Returns the ranks of a source: one, or all ranks below a lower aggregator.
   [[nodiscard]] SourceMask ranks_of(uint32_t source) const;
+  /// Tells whether a source takes receipts in place of results that another rank owns.
+  [[nodiscard]] bool takes_receipts(uint32_t source) const {
+    return takes_receipts_[source].load(std::memory_order_relaxed);
+  }
   /// Returns the salt of session `number`.
   [[nodiscard]] auth::Salt salt(uint32_t number) const;
   /// Returns the salt of this aggregator's session at the upper one.
@@ -265,6 +269,7 @@ class Session {
   [[nodiscard]] uint32_t least_pending_gradients_max() const;
   [[nodiscard]] uint32_t narrow_max_below() const;
   [[nodiscard]] uint8_t least_pending_channels() const;
+  [[nodiscard]] bool all_take_receipts() const;
   /// Returns the directory's answer to a worker with another list than the directory's.
   [[nodiscard]] std::optional<JoinAnswer> redirect(const wire::ControlBody& wish,
                                                    Instant now) const;
@@ -297,6 +302,9 @@ class Session {
 
   /// Jobs of aggregators: the ranks of each source, from its join. Relaxed: used in messages only.
   std::array<std::array<std::atomic<uint64_t>, SourceMask{}.size()>, wire::kSourcesMax> ranks_{};
+
+  /// From each source's join. Relaxed: the source joins before it sends anything else.
+  std::array<std::atomic<bool>, wire::kSourcesMax> takes_receipts_{};
 
   std::array<Member, wire::kSourcesMax> members_{};
   /// The smallest value that a member requested, so that all have the same; 0: none requested one.

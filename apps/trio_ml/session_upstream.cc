@@ -9,6 +9,13 @@ namespace tributary::trio_ml {
 using wire::MessageType;
 using wire::Reason;
 
+bool Session::all_take_receipts() const {
+  for (uint32_t source = 0; source < config_.sources; source++) {
+    if (!takes_receipts(source)) return false;
+  }
+  return true;
+}
+
 /// Answers a source whose peers have all joined: they wait for the upper aggregator, or it has
 /// refused this one.
 Session::JoinAnswer Session::ask_upstream(Instant now) {

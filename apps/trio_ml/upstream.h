@@ -102,7 +102,7 @@ microcode::Subroutine<Found, M> make_block_of_others(M& m, Shard& shard, Job& jo
   co_return found;
 }
 
-/// Takes a result of the upper aggregator and publishes it to the sources.
+/// Takes a result or a receipt of the upper aggregator and publishes it to the sources.
 template <microcode::Machine M>
 microcode::Subroutine<void, M> take_result(M& m, Shard& shard, Job& job, const Message& message,
                                            const Arrival& arrival) {
@@ -115,15 +115,16 @@ microcode::Subroutine<void, M> take_result(M& m, Shard& shard, Job& job, const M
   const bool wanted = found.kind == Found::Kind::kActive &&
                       found.block->phase == BlockPhase::kSentUp &&
                       !check_against_block(*found.block, message).is_refused();
+  const bool is_receipt = message.extension.type == MessageType::kReceipt;
   // If two copies of the result arrive at once, only one of them takes the block.
   bool taken = false;
   if (wanted) {
     taken = co_await m.issue(
         microcode::Xtxn{microcode::XtxnKind::kFetchAndOp, found.block, 8},
-        [block = found.block, incarnation = found.incarnation] {
+        [block = found.block, incarnation = found.incarnation, is_receipt] {
           if (block->incarnation != incarnation || block->phase != BlockPhase::kSentUp)
             return false;
-          block->phase = BlockPhase::kPublishing;
+          block->phase = is_receipt ? BlockPhase::kPublishingReceipt : BlockPhase::kPublishing;
           return true;
         });
   }
@@ -133,14 +134,16 @@ microcode::Subroutine<void, M> take_result(M& m, Shard& shard, Job& job, const M
   }
   BlockRecord& block = *found.block;
   m.release_payload({});  // The partial sum may not have left this buffer yet.
-  int32_t* lanes = job.window.lanes(block.aggr_buffer);
-  if constexpr (M::kSuspends) std::fill_n(lanes, block.grad_cnt, 0);
-  co_await m.accumulate(lanes, arrival.offset + message.head_bytes, block.grad_cnt,
-                        M::kSuspends || TRIB_MUTANT(kUpperResultAdded)
-                            ? microcode::Accumulate::kAdd
-                            : microcode::Accumulate::kFirst,
-                        width_of(block.format));
-  co_await m.finish_lanes(lanes, block.grad_cnt, {.width = width_of(block.format)});
+  if (!is_receipt) {
+    int32_t* lanes = job.window.lanes(block.aggr_buffer);
+    if constexpr (M::kSuspends) std::fill_n(lanes, block.grad_cnt, 0);
+    co_await m.accumulate(lanes, arrival.offset + message.head_bytes, block.grad_cnt,
+                          M::kSuspends || TRIB_MUTANT(kUpperResultAdded)
+                              ? microcode::Accumulate::kAdd
+                              : microcode::Accumulate::kFirst,
+                          width_of(block.format));
+    co_await m.finish_lanes(lanes, block.grad_cnt, {.width = width_of(block.format)});
+  }
   take_record_from_above(job, message, block);
   count(m, shard, Outcome::kUpstreamResult, arrival.size);
   co_await publish(m, shard, job, block);
@@ -220,6 +223,7 @@ microcode::Subroutine<void, M> take_from_upstream(M& m, Shard& shard, Job& job,
   job.session.upstream_watch().heard();
   switch (type) {
     case MessageType::kResult:
+    case MessageType::kReceipt:
       co_await detail::take_result(m, shard, job, message, arrival);
       co_return;
     case MessageType::kWelcome:

@@ -36,7 +36,7 @@ constexpr std::array kUpward{MessageType::kContribution, MessageType::kProbe,
                              MessageType::kKeepAlive,    MessageType::kReport};
 constexpr std::array kDownward{MessageType::kResult,  MessageType::kHave,    MessageType::kWelcome,
                                MessageType::kPending, MessageType::kRefusal, MessageType::kNotice,
-                               MessageType::kCookie,  MessageType::kReset};
+                               MessageType::kCookie,  MessageType::kReset,   MessageType::kReceipt};
 
 std::byte any_byte(Prng& prng) { return static_cast<std::byte>(prng.any_u32() >> 24); }
 

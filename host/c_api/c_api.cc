@@ -13,6 +13,7 @@
 
 using tributary::Duration;
 using tributary::host::AddressRange;
+using tributary::host::CommunicatorConfig;
 using tributary::host::CommunicatorCounters;
 using tributary::host::Fault;
 using tributary::host::guarded;
@@ -142,6 +143,17 @@ tributary_status outcome_of(Operation& operation, Duration at_most) {
 
 Duration at_most_of(int64_t timeout_ms) {
   return tributary::milliseconds(timeout_ms < 0 ? kForEverMs : std::min(timeout_ms, kForEverMs));
+}
+
+/// Refuses a root that no reduction of this job can have.
+void check_root(const CommunicatorConfig& config, uint32_t root) {
+  if (config.asynchronous) {
+    refuse(
+        "a reduction to one rank is not allowed with asynchronous=on, where each rank gets the "
+        "parameters; use tributary_all_reduce_async()");
+  }
+  if (root < config.world) return;
+  refuse(fmt::format("root={} is not allowed; allowed: 0 to {}", root, config.world - 1));
 }
 
 std::unique_ptr<tributary_operation> started(tributary_communicator* communicator, void* data,
@@ -282,6 +294,20 @@ tributary_status tributary_all_reduce_priority_async(tributary_communicator* com
   return guarded([&]() -> tributary_status {
     if (out == nullptr) refuse("out is NULL");
     const Reduction reduction{.op = op_of(op), .priority = priority};
+    *out = started(communicator, data, element_count, type, reduction).release();
+    return TRIBUTARY_OK;
+  });
+}
+
+tributary_status tributary_reduce_async(tributary_communicator* communicator, void* data,
+                                        uint64_t element_count, int32_t type, int32_t op,
+                                        uint32_t root, uint32_t priority,
+                                        tributary_operation** out) {
+  if (out != nullptr) *out = nullptr;
+  return guarded([&]() -> tributary_status {
+    if (out == nullptr) refuse("out is NULL");
+    check_root(membership_of(communicator).config(), root);
+    const Reduction reduction{.op = op_of(op), .priority = priority, .owner = root};
     *out = started(communicator, data, element_count, type, reduction).release();
     return TRIBUTARY_OK;
   });

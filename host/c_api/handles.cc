@@ -137,11 +137,12 @@ Ticket Membership::start(void* data, uint64_t element_count, int32_t type, Reduc
     case TRIBUTARY_INT32:
       return communicator_->all_reduce_async(std::span(static_cast<int32_t*>(data), element_count),
                                              reduction.op, reduction.receive_only,
-                                             reduction.priority);
+                                             reduction.priority, reduction.owner);
     case TRIBUTARY_FLOAT32: {
       AllReduceOptions options = reduction_;
       options.op = reduction.op;
       options.receive_only = reduction.receive_only;
+      options.owner = reduction.owner;
       options.priority = reduction.priority;
       return communicator_->all_reduce_async(std::span(static_cast<float*>(data), element_count),
                                              options);
@@ -151,7 +152,7 @@ Ticket Membership::start(void* data, uint64_t element_count, int32_t type, Reduc
           .bits = std::span(static_cast<uint16_t*>(data), element_count),
           .type = type == TRIBUTARY_FLOAT16 ? HalfType::kFloat16 : HalfType::kBfloat16};
       return communicator_->all_reduce_async(tensor, reduction.op, reduction.receive_only,
-                                             reduction.priority);
+                                             reduction.priority, reduction.owner);
     }
   }
 }

@@ -35,8 +35,9 @@ struct AddressRange {
 /// The operation on the tensor.
 struct Reduction {
   ReduceOp op = ReduceOp::kSum;
-  bool receive_only = false;  ///< See AllReduceOptions.
-  uint32_t priority = 0;      ///< See AllReduceOptions.
+  bool receive_only = false;           ///< See AllReduceOptions.
+  uint32_t priority = 0;               ///< See AllReduceOptions.
+  std::optional<uint32_t> owner = {};  ///< See AllReduceOptions.
 };
 
 /// One rank's membership in a job.

@@ -30,7 +30,7 @@ extern "C" {
 
 /// Grows with each addition. A program needs a library whose number is at least the number that it
 /// was compiled with. Numbers never change their meaning, and structs only grow at their end.
-#define TRIBUTARY_ABI 7
+#define TRIBUTARY_ABI 8
 
 /// Returns TRIBUTARY_ABI of the library.
 TRIBUTARY_API uint32_t tributary_abi(void);
@@ -234,6 +234,21 @@ TRIBUTARY_API tributary_status tributary_all_reduce_async(tributary_communicator
 TRIBUTARY_API tributary_status tributary_all_reduce_priority_async(
     tributary_communicator* communicator, void* data, uint64_t element_count, int32_t type,
     int32_t op, uint32_t priority, tributary_operation** out);
+
+/* --- A result for one rank --- */
+
+/// Starts a reduction: the tensor of the rank `root` becomes the sum or mean over all ranks. Those of
+/// the other ranks are only read, and must stay as they are until the operation is done. So a rank
+/// other than the root receives no elements, but learns the outcome, as in tributary_report. Operations
+/// of all kinds travel in the order of these calls. All ranks must give a tensor the same root.
+/// With format=fixed the aggregator still sends float32 results to all ranks. Since ABI 8.
+/// @param root     Below the world. Not allowed with asynchronous=on.
+/// @param priority See tributary_all_reduce_priority_async().
+/// @return The same values as tributary_all_reduce_async().
+TRIBUTARY_API tributary_status tributary_reduce_async(tributary_communicator* communicator,
+                                                      void* data, uint64_t element_count,
+                                                      int32_t type, int32_t op, uint32_t root,
+                                                      uint32_t priority, tributary_operation** out);
 
 /* --- A rank that is behind --- */
 

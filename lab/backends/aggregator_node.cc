@@ -24,7 +24,10 @@ uint64_t block_of(std::span<const std::byte> stored, uint32_t size_bytes) {
   const auto head = stored.first(std::min<size_t>(stored.size(), wire::kControlMessageBytes));
   if (wire::decode_head(head, size_bytes, message) != wire::DecodeStatus::kOk) return 0;
   const wire::MessageType type = message.extension.type;
-  if (type != wire::MessageType::kContribution && type != wire::MessageType::kResult) return 0;
+  if (type != wire::MessageType::kContribution && type != wire::MessageType::kResult &&
+      type != wire::MessageType::kReceipt) {
+    return 0;
+  }
   return (uint64_t{message.header.job_id} << 32 | message.header.block_id) + 1;
 }
 

@@ -32,7 +32,7 @@ bool decode(const net::Packet& packet, wire::Message& message) {
 std::string describe_message(const net::Packet& packet) {
   constexpr const char* kNames[] = {"contribution", "result",  "probe",   "have",   "join",
                                     "welcome",      "pending", "refusal", "notice", "leave",
-                                    "keep-alive",   "cookie",  "reset",   "report"};
+                                    "keep-alive",   "cookie",  "reset",   "report", "receipt"};
   static_assert(std::size(kNames) == wire::kMessageTypeLast + 1);
   wire::Message message;
   if (!decode(packet, message)) return "a malformed datagram";

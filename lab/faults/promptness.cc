@@ -117,7 +117,10 @@ void PromptnessJudge::on_departure(const trio_ml::Job* job, std::span<const std:
     }
     has_permanent_source_ = true;
   }
-  if (message.extension.type != MessageType::kResult) return;
+  if (message.extension.type != MessageType::kResult &&
+      message.extension.type != MessageType::kReceipt) {
+    return;
+  }
   const auto found = blocks_.find(message.header.block_id);
   if (found == blocks_.end() || found->second.ended) return;
   found->second.ended = true;

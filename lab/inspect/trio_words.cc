@@ -17,14 +17,16 @@ using wire::MessageType;
 
 const char* name_of(MessageType type) {
   static constexpr std::array<const char*, wire::kMessageTypeLast + 1> kNames{
-      "contribution", "result", "probe", "have",       "join",   "welcome", "pending",
-      "refusal",      "notice", "leave", "keep-alive", "cookie", "reset",   "report"};
+      "contribution", "result", "probe",      "have",   "join",  "welcome", "pending", "refusal",
+      "notice",       "leave",  "keep-alive", "cookie", "reset", "report",  "receipt"};
   static_assert(kNames.back() != nullptr, "every type has a name");
   return kNames[static_cast<uint32_t>(type)];
 }
 
 /// Other messages carry block number 0, which says nothing.
-bool is_about_block(MessageType type) { return type <= MessageType::kHave; }
+bool is_about_block(MessageType type) {
+  return type <= MessageType::kHave || type == MessageType::kReceipt;
+}
 
 /// Whether `at` lies in the `count` objects from `first` on. std::less orders any two pointers.
 bool lies_in(const void* at, const void* first, size_t size_bytes) {
@@ -90,8 +92,8 @@ engine::TraceWord find_in(Job& job, const void* target) {
 }  // namespace
 
 const char* to_string(BlockPhase phase) {
-  static constexpr std::array<const char*, 4> kNames{"free", "aggregating", "sent up",
-                                                     "publishing"};
+  static constexpr std::array<const char*, 5> kNames{"free", "aggregating", "sent up", "publishing",
+                                                     "publishing a receipt"};
   return kNames[static_cast<uint32_t>(phase)];
 }
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The collectives of a group other than all-reduce.
 
-In reduce_scatter and coalesced all-reduces a rank keeps a part of an all-reduce. Gloo handles broadcast,
-all_gather and reduce faster on one machine. With TRIBUTARY_COLLECTIVES=aggregator they go through the
+A reduce_scatter is a reduction for each rank, and only that rank receives its sum. With straggler mitigation a
+rank keeps a part of an all-reduce instead, as it does in coalesced all-reduces. Gloo handles broadcast, all_gather
+and reduce faster on one machine. With TRIBUTARY_COLLECTIVES=aggregator they go through the
 aggregator: broadcast and all_gather add up bytes as int32, and ranks without data add zeros. int32 sums are
 exact, so any type arrives bit for bit. With straggler mitigation a sum may lack a rank, so these three always
 go to Gloo, which moves the types that it lacks as bytes.
@@ -15,7 +16,7 @@ import torch.distributed as dist
 
 from . import errors
 from ._gloo import of_contiguous
-from ._work import AfterWork, writing
+from ._work import AfterWork, memory_of, writing
 
 BYTES_IN_LANE = 4
 # Types of Gloo in torch 1.13. Others go through the aggregator, or through Gloo as bytes.
@@ -76,6 +77,17 @@ def _read(tensor, lanes):
     """Copies the bytes of lanes to a tensor of any layout and device."""
     size = tensor.numel() * tensor.element_size()
     _write_all([tensor], [lanes.view(torch.uint8)[:size]])
+
+
+def _place_for_sum(output, parts, rank):
+    """Returns the output for the sum of this rank's part, or new memory if the other parts lie in the output."""
+    own = parts[rank]
+    begin, end = memory_of(output)
+    others = [memory_of(part) for other, part in enumerate(parts) if other != rank]
+    alike = (output.dtype, output.device, output.numel()) == (own.dtype, own.device, own.numel())
+    if alike and all(last <= begin or end <= first for first, last in others):
+        return output.detach()
+    return torch.empty_like(own.detach(), memory_format=torch.contiguous_format)
 
 
 def _chunks(tensor, world):
@@ -223,9 +235,7 @@ class Collectives:
         by_aggregator = self.goes_through(tensors[0], op_name) and not self.by_gloo(tensors[0])
         if len(tensors) != 1 or not by_aggregator:
             return of_contiguous(self.inner.reduce, tensors, *(() if opts is None else (opts,)))
-        # Only the root's tensor changes.
-        summed = tensors[0] if self.rank() == root else tensors[0].clone()
-        return self.submit(summed, op_name, result=tensors)
+        return self.submit_for(root, tensors[0], op_name, result=tensors)
 
     def reduce_scatter(self, outputs, inputs, opts=None):
         return self._scatter_sum(outputs[0], inputs[0], opts)
@@ -237,6 +247,32 @@ class Collectives:
         return self._in_turn(self._reduce_scatter_base, outputs, inputs, opts)
 
     def _scatter_sum(self, output, parts, opts):
+        if len(parts) != self.size():
+            raise errors.InvalidArgument(
+                f"an input of {len(parts)} tensors is not allowed; allowed: {self.size()}, one for each rank"
+            )
+        op_name = self.op_name(opts)
+        one_type = all(part.dtype == parts[0].dtype for part in parts)
+        if self.mitigated() or not one_type or not all(self.goes_through(part, op_name) for part in parts):
+            return self._scatter_all_reduced(output, parts, opts)
+        self.calls += 1
+        self.settle_works_of([output, *parts])
+        rank = self.rank()
+        own = _place_for_sum(output, parts, rank)
+        with writing(own):
+            own.copy_(parts[rank].detach().reshape(own.shape))
+        works = [
+            self.submit_for(owner, own if owner == rank else part, op_name, counted=owner == rank)
+            for owner, part in enumerate(parts)
+        ]
+
+        def keep_own():
+            if own.data_ptr() != output.data_ptr():
+                output.detach().copy_(own.view(-1)[: output.numel()].view(output.shape))
+
+        return AfterWork(works, [output], keep_own)
+
+    def _scatter_all_reduced(self, output, parts, opts):
         self.settle_works_of(parts)
         flat = torch.cat([part.reshape(-1) for part in parts])
         first = sum(part.numel() for part in parts[: self.rank()])

@@ -48,7 +48,7 @@ DELEGATED = (
 )
 
 
-# Collectives that count as a call. reduce_scatter and allreduce_coalesced call allreduce, which counts.
+# Collectives that count as a call. allreduce counts those of allreduce_coalesced; reduce_scatter counts itself.
 COUNTED = ("_allgather_base", "allgather", "alltoall", "broadcast", "reduce")
 # Collectives that call others.
 OF_SUMS = (
@@ -174,16 +174,25 @@ class TributaryGroup(Collectives, dist.ProcessGroup):
         """Returns "sum" or "mean" if `opts` asks for it, else None."""
         return op_name_of(opts)
 
-    def submit(self, tensor, op_name, result=None):
-        """Sums a tensor in place. Returns a work with the tensors `result`, by default this one."""
-        return self._submit(tensor, op_name, result=result)
+    def submit(self, tensor, op_name):
+        """Sums a tensor in place. Returns a work with the tensor."""
+        return self._submit(tensor, op_name)
+
+    def submit_for(self, owner, tensor, op_name, result=None, counted=True):
+        """Sums a tensor for the rank `owner`, in place; other ranks' tensors are only read.
+
+        Returns a work with the tensors `result`, by default this one. Never use it with straggler mitigation:
+        a rank that catches up receives all-reduces.
+        """
+        return self._submit(tensor, op_name, result=result, counted=counted, owner=owner)
 
     def submit_lanes(self, lanes, result, finish=None):
         """Adds int32 of which one rank at most is not 0, then calls finish(). Returns a work."""
         return self._submit(lanes, "sum", result=result, finish=finish, counted=False)
 
     def _submit(
-        self, tensor, op_name, receive_only=False, result=None, finish=None, counted=True, zeros_of=None
+        self, tensor, op_name, receive_only=False, result=None, finish=None, counted=True, zeros_of=None,
+        owner=None,
     ):
         result = result or [tensor]
         # A sum is written in place, also into a parameter, and by threads that have no no_grad().
@@ -205,6 +214,7 @@ class TributaryGroup(Collectives, dist.ProcessGroup):
                 staged,
                 receive_only,
                 self._urgency.next(backward_ended),
+                owner,
             )
             operation = self._submitter.submit(start, wait_for_copy)
             work = TributaryWork(
@@ -212,6 +222,7 @@ class TributaryGroup(Collectives, dist.ProcessGroup):
             )
             work.zeros_of = zeros_of
             work.memory = memory
+            work.only_reads = owner not in (None, self.rank())
             self._count += counted
             dropped = self._works.add(work)
         for old in dropped:

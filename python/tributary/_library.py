@@ -13,7 +13,7 @@ import pathlib
 from . import errors
 
 # The version of the C interface that this package needs: TRIBUTARY_ABI in host/include/tributary.h.
-ABI_NEEDED = 7
+ABI_NEEDED = 8
 FILE_NAME = "libtributary.so.0"
 
 
@@ -140,6 +140,10 @@ _SIGNATURES = {
     "tributary_all_reduce_priority_async": (
         _STATUS,
         [*_SUBMIT[1][:-1], ctypes.c_uint32, _SUBMIT[1][-1]],
+    ),
+    "tributary_reduce_async": (
+        _STATUS,
+        [*_SUBMIT[1][:-1], ctypes.c_uint32, ctypes.c_uint32, _SUBMIT[1][-1]],
     ),
     "tributary_get_progress": (_STATUS, [_HANDLE, ctypes.POINTER(Progress), ctypes.c_size_t]),
     "tributary_wait": (_STATUS, [_HANDLE, ctypes.c_int64]),

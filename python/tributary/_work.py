@@ -96,6 +96,7 @@ class TributaryWork(_Work):
         self.number = number  # Counts the group's all-reduces from 0.
         self.zeros_of = None  # The rank that adds zeros, or None.
         self.memory = (0, 0)  # Where the results are written.
+        self.only_reads = False  # Another rank gets the sum, and the tensor stays as it is.
         self.staged = staged  # The data sent: the tensor, or its copy in host memory.
         self._group = group
         self._operation = operation
@@ -139,7 +140,7 @@ class TributaryWork(_Work):
             self._error = self._group.take_error(error, self.staged)
         else:
             self._group.take_report(self, report)
-        if self.staged is not self._tensor:
+        if self.staged is not self._tensor and not self.only_reads:
             copy_back(self._tensor, self.staged)
         if self._finish is not None and self._error is None:
             self._finish()

@@ -309,8 +309,36 @@ class Communicator:
         address, count, type_name = _describe(array)
         return self.submit(address, count, type_name, op, array, receive_only=True)
 
-    def submit(self, address, count, type_name, op, keep_alive, receive_only=False, priority=0):
-        """Runs all_reduce_async() on memory other than a numpy array; `keep_alive` owns the memory."""
+    def reduce(self, array, root, op="sum"):
+        """Replaces the array of rank `root` by the sum or mean over all ranks. Returns a Report.
+
+        The arrays of the other ranks are only read. These ranks receive no elements.
+        """
+        return self.reduce_async(array, root, op).wait()
+
+    def reduce_async(self, array, root, op="sum", priority=0):
+        """Starts reduce() and returns an Operation. All ranks give the same root and priority."""
+        address, count, type_name = _describe(array)
+        return self.submit(address, count, type_name, op, array, priority=priority, root=root)
+
+    def reduce_scatter(self, array, op="sum"):
+        """Replaces this rank's part of the array by its sum or mean over all ranks; leaves the other parts.
+
+        The array has one row for each rank: its first dimension is the number of ranks. Returns the Report of
+        this rank's part.
+        """
+        if len(array) != self.world:
+            raise errors.InvalidArgument(
+                f"an array with {len(array)} rows is not allowed; allowed: {self.world}, one for each rank"
+            )
+        operations = [self.reduce_async(array[rank : rank + 1], rank, op) for rank in range(self.world)]
+        return [operation.wait() for operation in operations][self.rank]
+
+    def submit(self, address, count, type_name, op, keep_alive, receive_only=False, priority=0, root=None):
+        """Runs all_reduce_async(), or reduce_async() with a root, on memory other than a numpy array.
+
+        `keep_alive` owns the memory.
+        """
         if type_name not in TYPES:
             raise errors.InvalidArgument(
                 f"elements of type {type_name} are not allowed; allowed: {', '.join(TYPES)}"
@@ -323,7 +351,12 @@ class Communicator:
             raise errors.InvalidArgument(f"priority={priority} is not allowed; allowed: 0 and above")
         arguments = [self._handle, address, count, TYPES[type_name], OPERATIONS[op]]
         start = self._library.tributary_receive_async
-        if not receive_only:
+        if root is not None:
+            if not 0 <= root < self.world:
+                raise errors.InvalidArgument(f"root={root} is not allowed; allowed: 0 to {self.world - 1}")
+            start = self._library.tributary_reduce_async
+            arguments += [root, priority]
+        elif not receive_only:
             start = self._library.tributary_all_reduce_priority_async
             arguments.append(priority)
         handle = ctypes.c_void_p()

@@ -60,6 +60,11 @@ inline wire::SourceMask mask_of(std::initializer_list<uint32_t> sources) {
 
 /// Returns the value of the scale field (docs/wire-format.md).
 inline uint32_t scale_bits(const host::Transfer& of) {
+  if (of.owner && of.format != wire::ElementFormat::kFixedScale) {
+    host::Transfer all = of;
+    all.owner.reset();
+    return scale_bits(all) | (*of.owner + 1) << 8;
+  }
   if (of.op == host::ReduceOp::kMean) {
     host::Transfer sum;
     sum.format = of.format;

@@ -340,6 +340,18 @@ TEST(SwitchmlProtocol, RefusesReceiveOnlyTransfers) {
   EXPECT_TRUE(worker.sent().empty());
 }
 
+TEST(SwitchmlProtocol, RefusesTransfersWithAnOwner) {
+  Worker worker(small_config());
+  std::vector<int32_t> tensor = counted(64, 1);
+  Transfer transfer;
+  transfer.integers = tensor;
+  transfer.owner = 0;
+  worker.protocol.submit(transfer, worker.now);
+  EXPECT_EQ(transfer.outcome.status, Status::kRefused);
+  EXPECT_EQ(transfer.outcome.text, "SwitchML sends every sum to all ranks: owner");
+  EXPECT_TRUE(worker.sent().empty());
+}
+
 // --- Refusals and ends ---------------------------------------------------------------------------
 
 TEST(SwitchmlProtocol, CountsForeignPacketsByReason) {

@@ -40,6 +40,20 @@ TEST(TensorTerms, HalvesNameTheirType) {
   EXPECT_EQ(terms_of(transfer).scale_bits, 2U);
 }
 
+TEST(TensorTerms, AnOwnerLiesAboveTheType) {
+  std::array<uint16_t, 2> tensor{};
+  Transfer transfer;
+  transfer.format = ElementFormat::kBlockExponent;
+  transfer.halves = {.bits = tensor, .type = HalfType::kBfloat16};
+  transfer.owner = 4;
+  transfer.op = ReduceOp::kMean;
+  EXPECT_EQ(terms_of(transfer).scale_bits, 0x80000502U);
+  transfer.format = ElementFormat::kFixedScale;
+  transfer.halves = {};
+  transfer.scale = 1.0F;
+  EXPECT_EQ(terms_of(transfer).scale_bits, 0xbf800000U);  // No room for an owner.
+}
+
 TEST(TensorTerms, APartNamesTheWholeTensor) {
   std::array<int32_t, 3> part{};
   Transfer transfer;

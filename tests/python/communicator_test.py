@@ -120,6 +120,8 @@ class Sums(Pair):
         array, report = push(0, [-1, 0, 0, 0])
         self.assertEqual(array.tolist(), [11, 2, 1, 2.5])
         self.assertEqual((report.staleness_sum, report.staleness_max), (2, 2))
+        with self.assertRaisesRegex(tributary.InvalidArgument, "not allowed with asynchronous=on"):
+            pair[0].reduce(array, root=0)
 
     def test_mean(self):
         pair = self.join()
@@ -164,6 +166,25 @@ class Sums(Pair):
         pair[1].all_reduce_async(numpy.ones(4, numpy.float32)).wait()
         self.assertEqual(operation.wait().degraded_blocks, 0)
         self.assertEqual(array.tolist(), [2.0] * 4)
+
+    def test_a_result_for_one_rank(self):
+        pair = self.join()
+        arrays = [numpy.full(5000, rank + 1, numpy.float32) for rank in range(2)]
+        support.each(2, lambda rank: pair[rank].reduce(arrays[rank], root=1))
+        self.assertEqual((set(arrays[0]), set(arrays[1])), ({1.0}, {3.0}))
+        rows = [numpy.full((2, 3), 10 * rank, numpy.int32) for rank in range(2)]
+        reports = support.each(2, lambda rank: pair[rank].reduce_scatter(rows[rank], op="sum"))
+        self.assertEqual(rows[0].tolist(), [[10] * 3, [0] * 3])
+        self.assertEqual(rows[1].tolist(), [[10] * 3, [10] * 3])
+        self.assertEqual([report.blocks for report in reports], [1, 1])
+
+    def test_refuses_a_root_outside_the_job(self):
+        pair = self.join()
+        for root in (-1, 2):
+            with self.assertRaisesRegex(tributary.InvalidArgument, f"root={root} is not allowed; allowed: 0 to 1"):
+                pair[0].reduce(numpy.ones(3, numpy.float32), root)
+        with self.assertRaisesRegex(tributary.InvalidArgument, "3 rows is not allowed; allowed: 2, one for each rank"):
+            pair[0].reduce_scatter(numpy.ones((3, 2), numpy.int32))
 
     def test_info_and_counters(self):
         pair = self.join(window=16, gradients=100)

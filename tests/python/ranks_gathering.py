@@ -68,9 +68,31 @@ def sums_are_kept_by_their_owners():
         own = torch.zeros(2, dtype=dtype)
         dist.reduce_scatter_tensor(own, torch.arange(2 * world).to(dtype))
         assert own.tolist() == [world * 2 * rank, world * (2 * rank + 1)]
+        parts = [torch.full((2, part + 1), 10 * part + rank).to(dtype).t() for part in range(world)]
+        before = [part.clone() for part in parts]
+        own = torch.zeros(2, rank + 1, dtype=dtype).t()  # Not contiguous, and of another length on each rank.
+        dist.reduce_scatter(own, parts)
+        assert own.tolist() == [[world * 10 * rank + 3] * 2] * (rank + 1)
+        assert all(torch.equal(*pair) for pair in zip(parts, before))
     several = [torch.ones(3), torch.full((2, 2), 2.0)]
     dist.all_reduce_coalesced(several)
     assert several[0].tolist() == [world] * 3 and several[1].sum() == 8 * world
+
+
+def parts_of_one_tensor():
+    # The output may be a part of the input, its own or another rank's, and two calls may share an input.
+    for output_rank in (rank, (rank + 1) % world):
+        whole = torch.arange(4.0 * world) + rank
+        output = whole[4 * output_rank : 4 * output_rank + 4]
+        dist.reduce_scatter_tensor(output, whole)
+        assert output.tolist() == [world * (4 * rank + i) + 3 for i in range(4)]
+    given = torch.ones(2 * world)
+    outputs = [torch.zeros(2), torch.zeros(2)]
+    works = [dist.reduce_scatter_tensor(output, given, async_op=True) for output in outputs]
+    for work in works:
+        work.wait()
+    assert [output.tolist() for output in outputs] == [[world] * 2] * 2
+    assert given.tolist() == [1.0] * 2 * world
 
 
 def futures_and_works():
@@ -107,7 +129,7 @@ import tributary.torch  # noqa: E402
 rank, world = dist.get_rank(), dist.get_world_size()
 mitigated = tributary.torch.active_group().mitigated()
 for check in (bytes_arrive_as_they_are, a_part_of_the_output_may_be_the_input,
-              sums_are_kept_by_their_owners, futures_and_works, zero_redundancy):
+              sums_are_kept_by_their_owners, parts_of_one_tensor, futures_and_works, zero_redundancy):
     check()
 dist.barrier()
 dist.destroy_process_group()

@@ -185,6 +185,7 @@ Message join_message(uint32_t source, uint64_t nonce, uint32_t world, uint8_t jo
   join.extension.type = MessageType::kJoin;
   join.extension.key = nonce;
   join.body.sources = static_cast<uint16_t>(world);
+  join.body.receipts = true;
   return join;
 }
 

@@ -302,8 +302,7 @@ TEST_F(RefusalInSession, RefusesCountsThatNoJobCanHave) {
 TEST_F(RefusalInSession, RefusesBadExtensions) {
   const Bytes whole = encoded(good(), kSecond);
   constexpr uint32_t kExtensionAt = wire::TrioMlHeader::kBytes;
-  for (const uint8_t first :
-       std::array<uint8_t, 5>{0x00, 0x10, 0xf0, 0x2e, 0x2f}) {  // Version and type.
+  for (const uint8_t first : std::array<uint8_t, 4>{0x00, 0x10, 0xf0, 0x2f}) {  // Version and type.
     Bytes bad = whole;
     bad[kExtensionAt] = std::byte{first};
     expect_refused(bed_, bad, worker(1), Outcome::kBadExtension);

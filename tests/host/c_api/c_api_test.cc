@@ -86,6 +86,42 @@ TEST(CApi, ComputesSumsAndMeansOfEveryType) {
   }
 }
 
+TEST(CApi, OneRankGetsTheResultOfAReduction) {
+  const Server server(3);
+  const std::vector<Rank> ranks = join_all(server.local(), 3);
+  for (uint32_t root = 0; root < 3; root++) {
+    std::vector<std::vector<float>> tensors{std::vector<float>(3000, 1.0F),
+                                            std::vector<float>(3000, 2.0F),
+                                            std::vector<float>(3000, 6.0F)};
+    const auto before = tensors;
+    std::vector<Reduction> operations;
+    for (uint32_t rank = 0; rank < 3; rank++) {
+      tributary_operation* raw = nullptr;
+      ASSERT_EQ(tributary_reduce_async(ranks[rank].get(), tensors[rank].data(), 3000,
+                                       TRIBUTARY_FLOAT32, TRIBUTARY_MEAN, root, 0, &raw),
+                TRIBUTARY_OK);
+      operations.emplace_back(raw);
+    }
+    for (uint32_t rank = 0; rank < 3; rank++) {
+      ASSERT_EQ(wait(operations[rank]), TRIBUTARY_OK) << tributary_error_text();
+      EXPECT_EQ(report_of(operations[rank]).blocks, report_of(operations[0]).blocks);
+      EXPECT_THAT(tensors[rank], Each(rank == root ? 3.0F : before[rank][0]));
+    }
+  }
+}
+
+TEST(CApi, RefusesARootOutsideTheJob) {
+  const Server server(1);
+  const std::vector<Rank> ranks = join_all(server.local(), 1);
+  float value = 1;
+  tributary_operation* raw = nullptr;
+  EXPECT_EQ(tributary_reduce_async(ranks[0].get(), &value, 1, TRIBUTARY_FLOAT32, TRIBUTARY_SUM, 1,
+                                   0, &raw),
+            TRIBUTARY_INVALID);
+  EXPECT_STREQ(tributary_error_text(), "root=1 is not allowed; allowed: 0 to 0");
+  EXPECT_EQ(raw, nullptr);
+}
+
 TEST(CApi, SixteenBitSumsAreRoundedOnce) {
   const Server server(3);
   const std::vector<Rank> ranks = join_all(server.local(), 3);
