@@ -144,7 +144,7 @@ void add_lines(FigureOutcome& figure, const FigureOptions& options, const std::s
                LinePlot& plot, const std::string& system, std::span<const Point> points,
                std::span<const PointOutcome> outcomes) {
   PlotSeries found{.name = system, .points = {}};
-  PlotSeries most{.name = fmt::format("{}, bound", system), .points = {}, .reference = true};
+  PlotSeries most{.name = fmt::format("{}, by hand", system), .points = {}, .reference = true};
   const std::vector<double> rates = rates_gbps(options);
   for (size_t i = 0; i < rates.size(); i++) {
     const auto add = [&](const char* series, double here, const char* unit) {
@@ -190,7 +190,7 @@ FigureOutcome finish(const FigureOptions& options, std::span<const Point> points
                   "all of its sums.",
                   host::kPrioritiesMax),
       "By hand: links carry one bucket after the other, with headers; aggregators and hosts take "
-      "no time."};
+      "no time. Where an aggregator is slower than the links, there is more to overlap."};
   return figure;
 }
 

@@ -3,8 +3,11 @@
 // and 100 Gbit/s (§6.1). The paper's text gives shares of the maximum, not values.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <optional>
+#include <string>
+#include <utility>
 
 #include "lab/figures/switchml.h"
 #include "wire/switchml.h"
@@ -75,6 +78,11 @@ Result<std::vector<Point>> points(const FigureOptions& options) {
   return all_or_error(std::move(made));
 }
 
+bool has_series(const LinePlot& plot, const std::string& name) {
+  return std::any_of(plot.series.begin(), plot.series.end(),
+                     [&name](const PlotSeries& series) { return series.name == name; });
+}
+
 FigureOutcome finish(const FigureOptions& options, std::span<const Point> /*points*/,
                      std::span<const PointOutcome> outcomes) {
   FigureOutcome figure;
@@ -111,8 +119,11 @@ FigureOutcome finish(const FigureOptions& options, std::span<const Point> /*poin
     for (const System& system : systems(options)) {
       if (!system.paper_share) continue;
       const double stated = *system.paper_share * gbps * 1e3 / 32;
-      plot.series.push_back({.name = fmt::format("paper: {:.0f} % of the line, packets of {}",
-                                                 100 * *system.paper_share, system.elements),
+      std::string line = fmt::format("paper: {:.0f} % of the line, packets of {}",
+                                     100 * *system.paper_share, system.elements);
+      // Systems with other hosts have the same value.
+      if (has_series(plot, line)) continue;
+      plot.series.push_back({.name = std::move(line),
                              .points = {{kWorkers.front(), stated}, {kWorkers.back(), stated}},
                              .reference = true});
     }

@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
+#include <string>
 
 #include "lab/figures/switchml.h"
 #include "lab/sweep/runner.h"
@@ -58,6 +60,11 @@ TEST(Switchml3, RowsMatchHandWorkedValues) {
   EXPECT_DOUBLE_EQ(value_at(figure, "100G switchml-64 of the line", 8), 0.4);
   EXPECT_NEAR(value_at(figure, "100G switchml-256 of the most", 16), 1250 / 2909.09, 1e-5);
   EXPECT_EQ(figure.plots.size(), 2U);
+  // A line of the paper is drawn once, not for each kind of host.
+  std::set<std::string> lines;
+  for (const PlotSeries& series : figure.plots[1].series) {
+    EXPECT_TRUE(lines.insert(series.name).second) << series.name;
+  }
   EXPECT_EQ(switchml_3().points({})->size(), 42U);
 }
 
