@@ -5,7 +5,7 @@
 ///
 /// Contract: A result of the upper aggregator replaces the partial sum of a block that was sent up,
 ///           and completes the block. So does the result of a block to which no source below has
-///           contributed: every rank gets every result, also the ranks of a late rack.
+///           contributed: every rank gets each result or its receipt, also in a late rack.
 ///           Sources repair lost messages: the lower aggregator forwards their retransmissions, and
 ///           their questions for results to which they do not contribute.
 /// Tests:    tests/apps/trio_ml/hierarchy_test.cc, hierarchy_session_test.cc
