@@ -15,7 +15,7 @@ def note_priorities(communicator):
     submit = communicator.submit
 
     def noting(*arguments):
-        given.append(arguments[-1])
+        given.append(arguments[-2])
         return submit(*arguments)
 
     communicator.submit = noting
