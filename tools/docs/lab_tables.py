@@ -224,17 +224,17 @@ def trio_14(results: dict) -> str:
 
 def trio_13(results: dict) -> str:
     rows = Rows(only(results))
-    systems = ("switchml-256", "trio-ml skip", "trio-ml compute")
+    systems = ("trio-ml skip", "trio-ml compute")
     lines = []
     for model, shown in MODELS.items():
         for reading in READINGS:
-            for x in rows.xs(f"{model} switchml-256{reading}"):
+            for x in rows.xs(f"{model} waiting-switch{reading}"):
                 skip, compute = (rows.at(f"{model} trio-ml {way}{reading}", x)
                                  for way in ("skip", "compute"))
-                waiting = NONE if reading else number(rows.here(f"{model} waiting-switch", x))
+                switchml = NONE if reading else number(rows.here(f"{model} switchml-256", x))
                 lines.append([
                     shown if x == 0 else "", f"{plain(x)} %{reading}", number(_ideal(rows, model)),
-                    waiting,
+                    number(rows.here(f"{model} waiting-switch{reading}", x)), switchml,
                     *[number(rows.here(f"{model} {system}{reading}", x)) for system in systems],
                     *[_with_error(rows.at(f"{model} speed-up {way}{reading}", x))
                       for way in ("skip", "compute")],

@@ -180,7 +180,7 @@ TEST(Trio13, SpeedUpIsTheMeanOverSeeds) {
   EXPECT_DOUBLE_EQ(value_at(figure, "vgg11 speed-up skip", 16), 1.75);
   EXPECT_DOUBLE_EQ(value_at(figure, "vgg11 speed-up compute", 16), (180.0 / 150 + 2) / 2);
   EXPECT_DOUBLE_EQ(value_at(figure, "vgg11 speed-up of free mitigation", 16), 2.1);
-  EXPECT_DOUBLE_EQ(value_at(figure, "vgg11 switchml-256, same sleeper", 16), 205);
+  EXPECT_DOUBLE_EQ(value_at(figure, "vgg11 waiting-switch, same sleeper", 16), 205);
   EXPECT_DOUBLE_EQ(value_at(figure, "vgg11 speed-up skip, same sleeper", 16), 2);
   EXPECT_DOUBLE_EQ(value_at(figure, "vgg11 speed-up compute, same sleeper", 16), 1.375);
   EXPECT_DOUBLE_EQ(value_at(figure, "vgg11 switchml-256 resending", 16), 181);
