@@ -26,8 +26,12 @@ std::vector<size_t> foremost(const std::vector<Item>& items, size_t max, Key key
   std::vector<size_t> places(items.size());
   std::iota(places.begin(), places.end(), size_t{0});
   if (places.size() <= max) return places;
-  std::stable_sort(places.begin(), places.end(),
-                   [&](size_t a, size_t b) { return key(items[a]) > key(items[b]); });
+  std::partial_sort(places.begin(), places.begin() + static_cast<ptrdiff_t>(max), places.end(),
+                    [&](size_t a, size_t b) {
+                      const auto first = key(items[a]);
+                      const auto second = key(items[b]);
+                      return first > second || (!(second > first) && a < b);
+                    });
   places.resize(max);
   std::sort(places.begin(), places.end());
   return places;
