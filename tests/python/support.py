@@ -42,6 +42,19 @@ def free_port(kind=socket.SOCK_DGRAM):
         return probe.getsockname()[1]
 
 
+def free_master_port():
+    """Returns a TCP port outside the range from which Linux takes the ports of outgoing connections."""
+    for _ in range(100):
+        port = random.randrange(10_000, 30_000)
+        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+            try:
+                probe.bind(("0.0.0.0", port))
+                return port
+            except OSError:
+                pass
+    raise RuntimeError("no free TCP port from 10000 to 29999")
+
+
 class Server:
     """A running `tributary serve`."""
 
@@ -110,6 +123,6 @@ def torchrun(processes, script, environment, by_run=True):
     """
     return subprocess.run(
         [PYTHON, "-m", "torch.distributed.run", "--nproc_per_node", str(processes), "-r", "1", "-t", "1",
-         "--master_port", str(free_port()), *(("-m", "tributary.run") if by_run else ()), str(script)],
+         "--master_port", str(free_master_port()), *(("-m", "tributary.run") if by_run else ()), str(script)],
         capture_output=True, text=True, timeout=LIMIT_S, env={**os.environ, **environment},
     )

@@ -114,7 +114,7 @@ class Calls(unittest.TestCase):
 
         cls.variables = mock.patch.dict(
             os.environ, RANK="0", WORLD_SIZE="1", LOCAL_RANK="0", MASTER_ADDR="127.0.0.1",
-            MASTER_PORT=str(support.free_port()),
+            MASTER_PORT=str(support.free_master_port()),
         )
         cls.variables.start()
         cls.addClassCleanup(cls.variables.stop)

@@ -55,7 +55,7 @@ class Torch(support.ServerTest):
     def test_a_process_may_create_another_group(self):
         self.assert_all_well(self.ranks(1, "ranks_again.py"), 1)
         alone = {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1",
-                 "MASTER_PORT": str(support.free_port())}
+                 "MASTER_PORT": str(support.free_master_port())}
         self.assert_all_well(subprocess.run(
             [support.PYTHON, "-m", "tributary.run", str(support.HERE / "ranks_again.py")],
             capture_output=True, text=True, timeout=support.LIMIT_S, env={**os.environ, **alone},
@@ -193,7 +193,7 @@ class Examples(support.ServerTest):
 
     def test_loss_without_a_url(self):
         variables = {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0", "MASTER_ADDR": "127.0.0.1",
-                     "MASTER_PORT": str(support.free_port())}
+                     "MASTER_PORT": str(support.free_master_port())}
         ended = subprocess.run(
             [support.PYTHON, "-m", "tributary.run", str(EXAMPLES / "text_ddp.py"), "--epochs", "1", "--steps", "2",
              "--loss", "0.01"],

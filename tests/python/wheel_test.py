@@ -48,7 +48,7 @@ class Wheel(unittest.TestCase):
     def test_torchrun_needs_nothing_else(self):
         ended = self.run_there(
             self.python, "-m", "torch.distributed.run", "--nproc_per_node=2", "-r", "1", "-t", "1",
-            f"--master_port={support.free_port()}", TOP / "examples" / "digits_ddp.py",
+            f"--master_port={support.free_master_port()}", TOP / "examples" / "digits_ddp.py",
             "--backend", "tributary", "--epochs", "1",
         )
         self.assertRegex(ended.stdout, r"parameters_identical +True")
