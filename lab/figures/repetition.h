@@ -68,7 +68,7 @@ using CellValue = std::function<double(const PointOutcome&)>;
 /// Returns statistics over the repetitions that did not fail; not numbers if all failed.
 [[nodiscard]] Sample sample_over(Cell cell, const CellValue& value);
 /// Returns statistics of the ratio of two cells' values, repetition by repetition. A cell of one is
-/// compared with every repetition. Leaves out repetitions of which one failed.
+/// compared with every repetition. A pair with a failed run is left out.
 [[nodiscard]] Sample ratio_over(Cell numerator, Cell denominator, const CellValue& value);
 /// Returns the means of the cell's shares, over the repetitions that did not fail.
 [[nodiscard]] BlockShares shares_over(Cell cell);

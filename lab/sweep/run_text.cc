@@ -37,7 +37,7 @@ std::vector<size_t> foremost(const std::vector<Item>& items, size_t max, Key key
   return places;
 }
 
-/// Returns a line that says what a table leaves out; nothing if it has all.
+/// Returns a line with the number of rows that a table leaves out, or "" if it has all.
 std::string left_out(size_t all, size_t shown, const char* what) {
   if (all == shown) return {};
   return fmt::format("  … and {} more {}; --json FILE has all\n", all - shown, what);

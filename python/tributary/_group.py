@@ -47,16 +47,11 @@ DELEGATED = (
     "send",
 )
 
-
 # Collectives that count as a call. allreduce counts those of allreduce_coalesced; reduce_scatter counts itself.
 COUNTED = ("_allgather_base", "allgather", "alltoall", "broadcast", "reduce")
 # Collectives that call others.
 OF_SUMS = (
-    "_reduce_scatter_base",
-    "allgather_into_tensor_coalesced",
-    "allreduce",
-    "allreduce_coalesced",
-    "reduce_scatter",
+    "_reduce_scatter_base", "allgather_into_tensor_coalesced", "allreduce", "allreduce_coalesced", "reduce_scatter",
     "reduce_scatter_tensor_coalesced",
 )
 # Calls between two ranks, which are not meetings of all.
