@@ -71,6 +71,12 @@ namespace tributary {
   X(kUpperResultAdded, "the upper result is added to the partial sum")                      \
   X(kUpperKeyUnchecked, "a message with the upper aggregator's address needs no key")       \
   X(kUpperCountLost, "the upper result's src_cnt and ranks are dropped")                    \
+  /* apps/trio_ml/emit.cc, host/worker_protocol.cc: results that one rank owns. */          \
+  X(kOwnerGetsReceipt, "the rank after the owner gets the gradients in its place")          \
+  X(kReceiptWithSum, "every rank gets the gradients of a sum that one rank owns")           \
+  X(kOwnerByRankBase, "an owner's rank counts from the first rank of its aggregator")       \
+  X(kOthersSumTaken, "a rank takes a sum that another rank owns if it gets gradients")      \
+  X(kReceiptIgnored, "a rank waits for gradients that another rank owns")                   \
   /* auth/seal.cc */                                                                        \
   X(kSealUnchecked, "a MAC that does not fit is accepted")                                  \
   X(kReplayAccepted, "a sequence number may come twice")                                    \

@@ -3,12 +3,15 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "cli/console.h"
@@ -47,6 +50,7 @@ struct WorkerFlags {
   std::string format = "fixed";
   std::string wire = "32";
   std::string op = "sum";
+  std::string owner = "all";
   std::string local;  ///< Empty: not given.
   CLI::Option* elements = nullptr;
   Duration server_silent = host::kSilentSessionFor;
@@ -159,6 +163,15 @@ void add_tensor_flags(CLI::App& command, WorkerFlags& flags) {
   command.add_option("--op", flags.op, "Operation on the tensors")
       ->check(CLI::IsMember({"sum", "mean"}))
       ->capture_default_str();
+  flags.trio_ml_only.push_back(
+      command
+          .add_option(
+              "--owner", flags.owner,
+              "Ranks that get a result: all; RANK, one; turns, one after another, so that "
+              "--world iterations are a reduce-scatter; drawn, all or one. With --format fixed "
+              "the gradients go to all ranks nevertheless (trio-ml)")
+          ->type_name("all|RANK|turns|drawn")
+          ->capture_default_str());
   command.add_flag(
       "--verify", options.verify,
       "Compare every element of every result: bit by bit, with --wire 16 by its bound");
@@ -319,12 +332,35 @@ std::string complete(WorkerFlags& flags) {
   return "";
 }
 
+/// Reads --owner. @return the error line, or empty.
+std::string complete_owner(WorkerFlags& flags) {
+  WorkerOptions& options = flags.options;
+  constexpr std::pair<std::string_view, Owner> kNames[] = {
+      {"all", Owner::kAll}, {"turns", Owner::kTurns}, {"drawn", Owner::kDrawn}};
+  for (const auto& [name, owner] : kNames) {
+    if (flags.owner != name) continue;
+    options.owner = owner;
+    return "";
+  }
+  const char* const end = flags.owner.data() + flags.owner.size();
+  const auto read = std::from_chars(flags.owner.data(), end, options.owner_rank);
+  if (read.ec != std::errc() || read.ptr != end || options.owner_rank >= options.session.world) {
+    return fmt::format("--owner {} is not allowed; allowed: all, turns, drawn, or a rank below {}",
+                       flags.owner, options.session.world);
+  }
+  options.owner = Owner::kRank;
+  return "";
+}
+
 /// Checks the flags that do not go with --asynchronous.
 /// @return the error line, or empty.
 std::string check_asynchronous(const WorkerOptions& options) {
   if (!options.session.asynchronous) return "";
   if (options.urgent_elements > 0) {
     return "--urgent-elements does not go with --asynchronous, whose tensors have all parameters";
+  }
+  if (options.owner != Owner::kAll) {
+    return "--owner does not go with --asynchronous, whose parameters are every rank's";
   }
   if (options.verify) {
     return "--verify does not go with --asynchronous, whose values depend on the time of pushes";
@@ -341,6 +377,7 @@ std::string check_asynchronous(const WorkerOptions& options) {
 
 int run(WorkerFlags& flags) {
   std::string refusal = complete(flags);
+  if (refusal.empty()) refusal = complete_owner(flags);
   if (refusal.empty()) refusal = check_asynchronous(flags.options);
   if (!refusal.empty()) {
     print_error("tributary: {}\n", refusal);

@@ -30,6 +30,14 @@ struct SwitchmlWorkerOptions {
   Duration resend_after = milliseconds(10);
 };
 
+/// The rank that alone gets an iteration's result (AllReduceOptions::owner).
+enum class Owner : uint8_t {
+  kAll,    ///< Every rank gets it.
+  kRank,   ///< Always WorkerOptions::owner_rank.
+  kTurns,  ///< The ranks in turn: `world` iterations are a reduce-scatter.
+  kDrawn,  ///< Drawn from the seed: all ranks, or any rank.
+};
+
 struct WorkerOptions {
   Protocol protocol = Protocol::kTrioMl;
   /// HOST:PORT, resolved when the run starts. May be empty for SwitchML with `control`: the control
@@ -44,6 +52,8 @@ struct WorkerOptions {
   SwitchmlWorkerOptions switchml;
   host::AllReduceOptions reduction;  ///< Format and scale apply to float32.
   ElementType type = ElementType::kFloat32;
+  Owner owner = Owner::kAll;
+  uint32_t owner_rank = 0;
   uint64_t elements = 1'000'000;
   uint64_t iterations = 10;
   uint32_t inflight = 1;  ///< All-reduces in flight at once.

@@ -18,6 +18,11 @@ double exact_milliseconds(Duration d) { return static_cast<double>(in_nanosecond
 double seconds_of(Duration d) { return static_cast<double>(in_nanoseconds(d)) / 1e9; }
 
 const char* name_of(ElementType type) { return type == ElementType::kInt32 ? "int32" : "float32"; }
+std::string owner_text(const WorkerOptions& options) {
+  if (options.owner == Owner::kRank) return std::to_string(options.owner_rank);
+  if (options.owner == Owner::kAll) return "all";
+  return options.owner == Owner::kTurns ? "turns" : "drawn";
+}
 const char* name_of(host::ReduceOp op) { return op == host::ReduceOp::kMean ? "mean" : "sum"; }
 const char* name_of(host::FloatFormat format) {
   return format == host::FloatFormat::kBlockExponent ? "exponent" : "fixed";
@@ -34,6 +39,7 @@ nlohmann::ordered_json config_json(const WorkerOptions& options) {
       {"wire", options.session.wire == host::WireBits::k16 ? 16 : 32},
       {"scale", options.reduction.scale},
       {"op", name_of(options.reduction.op)},
+      {"owner", owner_text(options)},
       {"gradients", options.session.gradients},
       {"window", options.session.window},
       {"threads", options.session.threads},
@@ -131,6 +137,7 @@ nlohmann::ordered_json to_json(const WorkerResult& result) {
           {"threads", result.threads},
           {"windows", result.windows},
           {"blocks", result.counters.blocks},
+          {"result_bytes", result.counters.bytes},
           {"degraded", result.counters.degraded_blocks},
           {"degraded_elements", result.degraded_elements},
           {"staleness_mean", mean_staleness(result)},

@@ -15,6 +15,7 @@
 
 #include "base/errno_text.h"
 #include "base/fnv.h"
+#include "base/prng.h"
 #include "base/result.h"
 #include "base/result_file.h"
 #include "cli/console.h"
@@ -51,6 +52,25 @@ std::string write_values(const std::string& path, std::span<const T> values) {
   const auto written =
       write_result_file(path, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   return written ? "" : fmt::format("--output {}", written.error().text);
+}
+
+/// Returns the rank that alone gets the result of an iteration, if there is one.
+std::optional<uint32_t> owner_of(const WorkerOptions& options, uint64_t iteration) {
+  const uint32_t world = options.session.world;
+  switch (options.owner) {
+    case Owner::kAll:
+      return {};
+    case Owner::kRank:
+      return options.owner_rank;
+    case Owner::kTurns:
+      return static_cast<uint32_t>(iteration % world);
+    case Owner::kDrawn: {
+      Prng prng(options.seed ^ (iteration + 1) << 32);
+      if (prng.chance(0.5)) return {};
+      return prng.below(world);
+    }
+  }
+  return {};
 }
 
 /// The iterations of one run, with elements of type T.
@@ -122,7 +142,8 @@ class Iterations {
     slot.iteration = iteration;
     slot.begun_at = now();
     if (on_their_way_++ == 0) busy_since_ = slot.begun_at;
-    slot.ticket = submit(slot.tensor, options_.session.priorities - 1);
+    slot.ticket =
+        submit(slot.tensor, options_.session.priorities - 1, owner_of(options_, iteration));
     if (!urgent_.empty()) reduce_urgent(iteration);
   }
 
@@ -130,7 +151,7 @@ class Iterations {
   void reduce_urgent(uint64_t iteration) {
     generated_.fill(options_.session.rank, iteration, 0, std::span<T>(urgent_));
     const Instant begun_at = now();
-    const host::Outcome outcome = communicator_.wait(submit(urgent_, /*priority=*/0));
+    const host::Outcome outcome = communicator_.wait(submit(urgent_, /*priority=*/0, {}));
     if (outcome.status != host::Status::kOk) return note_failure(outcome);
     result_.urgent_latencies.push_back(now() - begun_at);
     if (!options_.verify) return;
@@ -146,14 +167,17 @@ class Iterations {
     if (delay > Duration()) interrupt_.sleep_for(delay);
   }
 
-  host::Ticket submit(std::vector<float>& tensor, uint32_t priority) {
+  host::Ticket submit(std::vector<float>& tensor, uint32_t priority,
+                      std::optional<uint32_t> owner) {
     host::AllReduceOptions reduction = options_.reduction;
     reduction.priority = priority;
+    reduction.owner = owner;
     return communicator_.all_reduce_async(std::span<float>(tensor), reduction);
   }
-  host::Ticket submit(std::vector<int32_t>& tensor, uint32_t priority) {
+  host::Ticket submit(std::vector<int32_t>& tensor, uint32_t priority,
+                      std::optional<uint32_t> owner) {
     return communicator_.all_reduce_async(std::span<int32_t>(tensor), options_.reduction.op,
-                                          /*receive_only=*/false, priority);
+                                          /*receive_only=*/false, priority, owner);
   }
 
   void finish(Slot& slot, WorkerProgress& progress) {
@@ -189,11 +213,25 @@ class Iterations {
     for (const host::DegradedRange& range : outcome.degraded) {
       result_.degraded_elements += range.element_count;
     }
-    if (options_.verify) {
-      result_.checked += slot.tensor.size();
-      result_.checksum = fnv_bytes(result_.checksum, std::as_bytes(std::span(slot.tensor)));
-      result_.wrong += count_wrong(slot.tensor, slot.iteration, outcome);
+    if (!options_.verify) return;
+    result_.checked += slot.tensor.size();
+    const auto owner = owner_of(options_, slot.iteration);
+    if (owner && *owner != options_.session.rank) {
+      result_.wrong += count_changed(slot.tensor, slot.iteration);
+      return;
     }
+    result_.checksum = fnv_bytes(result_.checksum, std::as_bytes(std::span(slot.tensor)));
+    result_.wrong += count_wrong(slot.tensor, slot.iteration, outcome);
+  }
+
+  /// Counts the elements of a tensor, whose sum another rank owns, that are not as this rank gave
+  /// them.
+  uint64_t count_changed(const std::vector<T>& tensor, uint64_t iteration) const {
+    std::vector<T> own(tensor.size());
+    generated_.fill(options_.session.rank, iteration, 0, std::span<T>(own));
+    uint64_t changed = 0;
+    for (size_t i = 0; i < own.size(); i++) changed += tensor[i] == own[i] ? 0 : 1;
+    return changed;
   }
 
   uint64_t count_wrong(const std::vector<float>& tensor, uint64_t iteration,

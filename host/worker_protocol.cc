@@ -339,12 +339,14 @@ std::optional<Duration> WorkerProtocol::on_result(const Message& message,
   }
   const Transfer& transfer = *contents.transfer;
   const bool owned = !transfer.owner || *transfer.owner == config_.rank;
-  if (owned && message.extension.type == MessageType::kReceipt) {
+  if ((owned || TRIB_MUTANT(kReceiptIgnored)) && message.extension.type == MessageType::kReceipt) {
     counters_.invalid_packets++;
     return {};
   }
+  const bool takes =
+      owned || (TRIB_MUTANT(kOthersSumTaken) && message.extension.type == MessageType::kResult);
   return take_result(*position, contents, message,
-                     owned ? payload.data() + message.head_bytes : nullptr, now);
+                     takes ? payload.data() + message.head_bytes : nullptr, now);
 }
 
 /// @param lanes  Null if another rank owns the result: this rank's tensor stays as it is.

@@ -85,7 +85,10 @@ void seal_again(Job& job, const ResultRecord& result) {
 
 bool gets_gradients(const Job& job, const ResultRecord& result, uint32_t source) {
   if (result.owner_plus_one == 0 || !job.session.takes_receipts(source)) return true;
-  const uint32_t owner = result.owner_plus_one - 1U;
+  if (TRIB_MUTANT(kReceiptWithSum)) return true;
+  uint32_t owner = result.owner_plus_one - 1U;
+  if (TRIB_MUTANT(kOwnerGetsReceipt)) owner++;
+  if (TRIB_MUTANT(kOwnerByRankBase)) owner += job.config.rank_base;
   return owner < wire::kSourcesMax && contains(job.session.ranks_of(source), owner);
 }
 

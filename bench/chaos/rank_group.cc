@@ -30,8 +30,8 @@ Result<void> RankGroup::start(uint32_t rank) {
        // The faults are the network's; shared memory would not meet them.
        "--local", "off", "--rank", std::to_string(rank), "--world", std::to_string(config_.workers),
        "--elements", std::to_string(config_.elements), "--iterations", std::to_string(kIterations),
-       "--deadline-s", std::to_string(config_.deadline_s), "--verify", "--report-ms",
-       std::to_string(kReportEvery.count())});
+       "--deadline-s", std::to_string(config_.deadline_s), "--verify", "--format", "exponent",
+       "--owner", "drawn", "--report-ms", std::to_string(kReportEvery.count())});
   if (config_.auth != auth::Mode::kNone) {
     words.insert(words.end(),
                  {"--auth", auth::to_string(config_.auth), "--secret-file", config_.secret_path});

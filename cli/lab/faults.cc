@@ -56,6 +56,10 @@ std::string as_text(const lab::CampaignReport& report, double seeds_per_s) {
   text += "\n";
   text += fmt::format("{} packets, {} restarts of jobs, {:.0f} seeds/s on each core\n",
                       report.packets, report.restarts, seeds_per_s);
+  if (report.owned_sums > 0) {
+    text += fmt::format("{} datagrams with a sum for one rank, judged where they went\n",
+                        report.owned_sums);
+  }
   for (uint32_t i = 0; i < lab::kFaultKindCount; i++) {
     text += fmt::format("  {:<18}{:>12}\n", to_string(static_cast<lab::FaultKind>(i)),
                         report.faults[i]);
@@ -90,6 +94,7 @@ ordered_json as_json(const lab::CampaignReport& report, double seeds_per_s) {
   json["failed_seeds"] = report.failed_seeds;
   json["packets"] = report.packets;
   json["restarts"] = report.restarts;
+  json["owned_sums"] = report.owned_sums;
   json["protocol"] = to_string(report.shape.protocol);
   json["attackers"] = report.shape.attackers;
   json["sharded"] = report.shape.sharded;

@@ -288,7 +288,9 @@ void Attackers::record(const net::PacketRef& packet, const WorkerNode* worker) {
   wire::MessageHead message;
   const bool is_result =
       decode_head(packet->stored, packet->size_bytes, message) == wire::DecodeStatus::kOk &&
-      message.header.extended && message.extension.type == MessageType::kResult;
+      message.header.extended &&
+      (message.extension.type == MessageType::kResult ||
+       message.extension.type == MessageType::kReceipt);
   Recorded recorded{.packet = packet, .to_worker = worker != nullptr, .is_result = is_result};
   const Endpoint& aggregator = worker != nullptr ? packet->source : packet->destination;
   while (world_.address_of(recorded.aggregator) != aggregator) recorded.aggregator++;
@@ -311,7 +313,7 @@ void Attackers::replay(Prng& draws) {
   Endpoint to = packet.destination;
   if (!chosen.to_worker) {
     if (draws.chance(0.4)) from = own_address(draws);
-    // A result is sealed for all members, so another one would take it in place of a lost copy.
+    // A result or a receipt is sealed for all members, so another one would take it in place of a lost copy.
     if (!chosen.is_result && draws.chance(0.2)) {
       target.aggregator = draws.below(world_.aggregator_count());
       to = world_.address_of(target.aggregator);

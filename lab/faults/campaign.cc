@@ -61,6 +61,7 @@ class Workshop {
     for (uint32_t i = 0; i < kBreachKinds; i++) report_.breaches[i] += result.breaches[i].size();
     report_.packets += result.packets;
     report_.restarts += result.restarts;
+    report_.owned_sums += result.owned_sums;
     report_.spoiled_sums += result.spoiled_sums;
     report_.overtaken_stalls += result.overtaken_stalls;
     for (uint32_t i = 0; i < kFaultKindCount; i++) report_.faults[i] += result.faults[i];

@@ -48,6 +48,7 @@ struct CampaignReport {
   std::array<uint64_t, kBreachKinds> breaches{};  ///< Lines (not runs), by kind.
   uint64_t packets = 0;
   uint64_t restarts = 0;
+  uint64_t owned_sums = 0;
   uint64_t spoiled_sums = 0;  ///< See FaultResult.
   uint64_t overtaken_stalls = 0;
   PlanShape shape = {};

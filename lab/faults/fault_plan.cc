@@ -50,6 +50,7 @@ constexpr std::array<const char*, kFaultKindCount> kKindNames{"loss",
 // Random streams other than those of the kinds of faults.
 constexpr uint32_t kShapeStream = 100;
 constexpr uint32_t kJobStream = 200;
+constexpr uint32_t kOwnerStream = 700;  ///< And the following, one for each job.
 
 /// Minimum deadline, apart from the faults: ranks that lost each other can rejoin within it, which
 /// takes at most two silences of 3.5 s (Session's kSilentAfter).
@@ -333,6 +334,23 @@ void draw_misuse(FaultPlan& plan) {
   draw_bad_tensors(plan);
 }
 
+/// Gives the results of some all-reduces to one rank, also of the last ones, after calm_at.
+void draw_owners(FaultPlan& plan) {
+  for (uint32_t i = 0; i < plan.jobs.size(); i++) {
+    Prng prng = stream_of(plan.seed, kOwnerStream + i);
+    JobPlan& job = plan.jobs[i];
+    if (!prng.chance(0.6)) continue;
+    for (Collective& collective : job.work) {
+      if (prng.chance(0.5)) collective.owner = prng.below(job.world);
+    }
+    // With a fixed scale the owner does not travel (docs/wire-format.md).
+    auto& odd = job.disagreement;
+    if (odd && !odd->scale && job.work[odd->collective].format != ElementFormat::kFixedScale) {
+      odd->owner = prng.chance(0.5);
+    }
+  }
+}
+
 /// Sets deadlines that are short, but that only harmful faults can exceed.
 void set_deadlines(FaultPlan& plan) {
   Prng prng = stream_of(plan.seed, kShapeStream + 2);
@@ -418,6 +436,7 @@ FaultPlan draw_plan(uint64_t seed, FaultKinds only, const PlanShape& shape) {
   } else {
     plan.kinds.remove(FaultKind::kListMismatch);
   }
+  if (trio_ml) draw_owners(plan);
   set_deadlines(plan);
   if (attacked) draw_attack(plan);
   return plan;
@@ -428,6 +447,9 @@ std::string describe(const FaultPlan& plan) {
   for (const JobPlan& job : plan.jobs) {
     jobs += fmt::format("{}{} workers{}", jobs.empty() ? "" : " + ", job.world,
                         job.config.mitigation ? " (mitigation)" : "");
+    const auto owned = std::count_if(job.work.begin(), job.work.end(),
+                                     [](const Collective& each) { return each.owner.has_value(); });
+    if (owned > 0) jobs += fmt::format(" ({} of {} sums for one rank)", owned, job.work.size());
     if (plan.attack) jobs += fmt::format(" auth={}", auth::to_string(job.config.auth.mode));
     if (job.config.group.is_set()) jobs += " group";
     if (job.sharded) jobs += fmt::format(" (weights {})", fmt::join(job.sharded->weights, ","));

@@ -125,7 +125,8 @@ struct ShardedJob {
 struct Disagreement {
   uint32_t collective = 0;
   uint32_t rank = 0;
-  bool scale = false;  ///< true: a different scale; false: one more element.
+  bool scale = false;  ///< true: a different scale; false: one more element, or
+  bool owner = false;  ///< another owner of the result.
 };
 
 struct JobPlan {

@@ -297,6 +297,9 @@ FaultResult Run::run() {
   for (const std::string& verdict : world_.promptness_verdicts()) {
     journal_.breach(Breach::kWrong, verdict);
   }
+  for (const std::string& verdict : world_.owner_judge().verdicts()) {
+    journal_.breach(Breach::kWrong, verdict);
+  }
   for (const std::string& verdict : world_.loss_verdicts()) {
     journal_.breach(Breach::kDegradedByLoss, verdict);
   }
@@ -310,6 +313,7 @@ FaultResult Run::run() {
     result.overtaken_stalls += driver->overtaken_stalls();
   }
   result.repairs = repairs_;
+  result.owned_sums = world_.owner_judge().judged();
   const auto on_links = world_.link_faults();
   for (uint32_t i = 0; i < kFaultKindCount; i++) {
     result.faults[i] = faults_[i] + on_links[i] + (attackers_ ? attackers_->counts()[i] : 0);

@@ -25,6 +25,7 @@ struct FaultResult {
   uint64_t packets = 0;          ///< Packets delivered by links.
   uint64_t restarts = 0;         ///< Restarts of jobs after a rank failed.
   uint64_t degraded_blocks = 0;  ///< In all results of workers.
+  uint64_t owned_sums = 0;       ///< Datagrams with a sum of one rank, where these are judged.
   // SwitchML: outcomes of packets that arrived after a later use of their slot.
   uint64_t spoiled_sums = 0;      ///< Wrong sums of the published switch, which cannot detect them.
   uint64_t overtaken_stalls = 0;  ///< Runs of a job that therefore ended at the deadline.

@@ -54,6 +54,7 @@ bool scramble_message(std::span<std::byte> bytes, Prng& draws) {
       flip_one(kProbeFields, bytes, draws);
       break;
     case MessageType::kResult:
+    case MessageType::kReceipt:
       flip_one(kResultFields, bytes, draws);
       break;
     default:

@@ -228,6 +228,7 @@ void FaultWorld::on_arrival(uint32_t aggregator, const net::Packet& packet) {
 void FaultWorld::on_departure(uint32_t aggregator, const net::Packet& packet) {
   if (plan_.protocol == wire::Protocol::kSwitchml) return;
   const uint32_t job = job_index(packet);
+  if (job != UINT32_MAX) judge_owner(aggregator, job, packet);
   if (job == UINT32_MAX || judges_[aggregator][job] == nullptr) return;
   judges_[aggregator][job]->on_departure(job_at(aggregator, job), packet.stored, core_.now());
   judge_losses(aggregator, job, packet);
@@ -247,6 +248,21 @@ void FaultWorld::judge_losses(uint32_t aggregator, uint32_t job, const net::Pack
   if (at == nullptr || !LossJudge::judges(plan_)) return;
   const auto lost_of = [&](uint32_t rank) { return lost_by(cable_between(job, rank, aggregator)); };
   loss_judge_.on_departure(*at, packet.stored, lost_of, core_.now());
+}
+
+void FaultWorld::judge_owner(uint32_t aggregator, uint32_t job, const net::Packet& packet) {
+  const trio_ml::Job* at = job_at(aggregator, job);
+  if (at == nullptr || !OwnerJudge::judges(plan_)) return;
+  owner_judge_.on_departure(*at, packet,
+                            [&](uint32_t rank) { return next_to(aggregator, job, rank); });
+}
+
+Endpoint FaultWorld::next_to(uint32_t aggregator, uint32_t job, uint32_t rank) const {
+  if (rank >= plan_.jobs[job].world) return {};
+  uint32_t below = leaf_of_[job][rank];
+  if (plan_.sharded || below == aggregator) return worker_address(job, rank);
+  while (plan_.parent[below] != aggregator && !plan_.is_root(below)) below = plan_.parent[below];
+  return plan_.parent[below] == aggregator ? address_of(below) : Endpoint();
 }
 
 std::vector<std::string> FaultWorld::promptness_verdicts() const {

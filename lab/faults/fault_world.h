@@ -28,6 +28,7 @@
 #include "lab/faults/fault_plan.h"
 #include "lab/faults/fault_wire.h"
 #include "lab/faults/loss_judge.h"
+#include "lab/faults/owner_judge.h"
 #include "lab/faults/promptness.h"
 #include "lab/faults/refusals.h"
 #include "lab/faults/sharded_rank.h"
@@ -134,6 +135,7 @@ class FaultWorld final : public FaultWire::Watcher, private EventTarget {
   [[nodiscard]] const std::vector<std::string>& loss_verdicts() const {
     return loss_judge_.verdicts();
   }
+  [[nodiscard]] const OwnerJudge& owner_judge() const { return owner_judge_; }
   /// Returns the number of link faults so far, by kind.
   [[nodiscard]] std::array<uint64_t, kFaultKindCount> link_faults() const;
 
@@ -174,6 +176,9 @@ class FaultWorld final : public FaultWire::Watcher, private EventTarget {
   /// Returns the packets that a cable has lost, both ways.
   [[nodiscard]] uint64_t lost_by(const Cable& cable) const;
   void judge_losses(uint32_t aggregator, uint32_t job, const net::Packet& packet);
+  void judge_owner(uint32_t aggregator, uint32_t job, const net::Packet& packet);
+  /// Returns the address to which an aggregator sends what is for a rank.
+  [[nodiscard]] Endpoint next_to(uint32_t aggregator, uint32_t job, uint32_t rank) const;
 
   void on_event(uint64_t argument) override;
   void on_arrival(uint32_t aggregator, const net::Packet& packet) override;
@@ -220,6 +225,7 @@ class FaultWorld final : public FaultWire::Watcher, private EventTarget {
   /// Shape [aggregators][jobs]; null if the simple form of the promise does not apply.
   std::vector<std::vector<std::unique_ptr<PromptnessJudge>>> judges_;
   LossJudge loss_judge_;
+  OwnerJudge owner_judge_;
   std::vector<std::function<void()>> actions_;  ///< Indexed by the event's argument.
 };
 

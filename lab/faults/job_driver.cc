@@ -374,12 +374,15 @@ void JobDriver::submit_next(Rank& rank) {
   host::Transfer& transfer = running->transfer;
   transfer.op = job_plan_.work[running->collective].op;
   transfer.format = job_plan_.work[running->collective].format;
+  transfer.owner = job_plan_.work[running->collective].owner;
   transfer.scale = ReduceOracle::kScale;
   const auto& odd = job_plan_.disagreement;
   if (odd && odd->rank == rank.rank && odd->collective == running->collective &&
       rank.processes == 1) {
     if (odd->scale) {
       transfer.scale *= 2;
+    } else if (odd->owner) {
+      transfer.owner = transfer.owner ? (*transfer.owner + 1) % job_plan_.world : rank.rank;
     } else if (running->tensor.floats.empty()) {
       running->tensor.integers.push_back(1);
     } else {

@@ -50,7 +50,9 @@ void LossJudge::on_departure(const trio_ml::Job& job, std::span<const std::byte>
   wire::Message message;
   if (decode_message(head_of(bytes), static_cast<uint32_t>(bytes.size()), message) !=
           wire::DecodeStatus::kOk ||
-      !message.header.extended || message.extension.type != MessageType::kResult ||
+      !message.header.extended ||
+      (message.extension.type != MessageType::kResult &&
+       message.extension.type != MessageType::kReceipt) ||
       job.adopted() == 0 || message.extension.key != job.result_key()) {
     return;
   }

@@ -259,26 +259,48 @@ bool ReduceOracle::is_precise(const Inputs& inputs, uint32_t collective, uint32_
   return true;
 }
 
+std::string ReduceOracle::check_sum(const Given& given, uint32_t block, Seen& seen,
+                                    std::vector<uint32_t> bits, bool imprecise) {
+  if (!seen.bits.empty()) {
+    return seen.bits == bits
+               ? ""
+               : fmt::format("block {} differs from the result of rank {}", block, seen.rank);
+  }
+  const Inputs inputs = inputs_of(given);
+  if (!is_exact(inputs, given.collective, block, seen.sources, bits)) {
+    return fmt::format("block {} is not the sum of its {} sources", block, size_of(seen.sources));
+  }
+  if (!imprecise && !is_precise(inputs, given.collective, block, seen.sources, bits)) {
+    return fmt::format("block {} lost precision, and no rank reports it", block);
+  }
+  seen.bits = std::move(bits);
+  return {};
+}
+
 std::string ReduceOracle::check_blocks(const Given& given, const Tensor& result,
                                        const host::Outcome& outcome) {
-  const Inputs inputs = inputs_of(given);
+  const Tensor& own = *inputs_of(given)[given.rank];
+  const std::optional<uint32_t> owner = config_.work[given.collective].owner;
+  const bool owned = !owner || *owner == given.rank;
   const auto end = static_cast<uint32_t>(std::min<uint64_t>(given.block_end, outcome.blocks));
   for (uint32_t block = given.block_first; block < end; block++) {
+    std::vector<uint32_t> bits = bits_of(result, block);
+    if (!owned && bits != bits_of(own, block)) {
+      return fmt::format("block {}, whose sum rank {} owns, is changed", block, *owner);
+    }
+    // An owner's tensor is unspecified then.
+    if (outcome.status != Status::kOk) continue;
     const SourceSet sources = sources_of(block, outcome);
-    const std::vector<uint32_t> bits = bits_of(result, block);
-    const auto [seen, first] = seen_.try_emplace({given.session, given.collective, block},
-                                                 Seen{given.rank, sources, bits});
-    if (!first) {
-      if (seen->second.sources == sources && seen->second.bits == bits) continue;
-      return fmt::format("block {} differs from the result of rank {}", block, seen->second.rank);
+    const auto [entry, first] =
+        seen_.try_emplace({given.session, given.collective, block}, Seen{given.rank, sources, {}});
+    Seen& seen = entry->second;
+    if (seen.sources != sources) {
+      return fmt::format("block {} has other sources than at rank {}", block, seen.rank);
     }
-    if (!is_exact(inputs, given.collective, block, sources, bits)) {
-      return fmt::format("block {} is not the sum of its {} sources", block, size_of(sources));
-    }
-    if (!is_imprecise(block, outcome) &&
-        !is_precise(inputs, given.collective, block, sources, bits)) {
-      return fmt::format("block {} lost precision, and no rank reports it", block);
-    }
+    if (!owned) continue;
+    const bool imprecise = is_imprecise(block, outcome);
+    std::string wrong = check_sum(given, block, seen, std::move(bits), imprecise);
+    if (!wrong.empty()) return wrong;
   }
   return {};
 }
@@ -290,7 +312,6 @@ std::string ReduceOracle::check(const Given& given, const Tensor& result,
   if (outcome.blocks != blocks) return fmt::format("{} blocks, not {}", outcome.blocks, blocks);
   if (std::string wrong = check_degraded(what, outcome); !wrong.empty()) return wrong;
   if (std::string wrong = check_status(given, outcome); !wrong.empty()) return wrong;
-  if (outcome.status != Status::kOk) return {};  // The tensor is unspecified then.
   return check_blocks(given, result, outcome);
 }
 

@@ -29,6 +29,7 @@ struct Collective {
   uint32_t element_count = 1;
   wire::ElementFormat format = wire::ElementFormat::kInt32;
   host::ReduceOp op = host::ReduceOp::kSum;
+  std::optional<uint32_t> owner = {};  ///< The rank that gets the result; not set: all ranks.
 };
 
 /// A value that cannot be summed, in one rank's tensor.
@@ -83,15 +84,16 @@ class ReduceOracle {
   };
   /// Records and checks a result: sources named consistently and completely, every sum exact,
   /// equal to other ranks' results for the same block, and precise unless it is reported imprecise.
+  /// A rank that does not own the result must have its own tensor, as it was.
   [[nodiscard]] std::string check(const Given& given, const Tensor& result,
                                   const host::Outcome& outcome);
 
  private:
-  /// The first result seen for a block.
+  /// The first result or receipt seen for a block.
   struct Seen {
     uint32_t rank;
     host::SourceSet sources;
-    std::vector<uint32_t> bits;  ///< Bits of the block's elements.
+    std::vector<uint32_t> bits;  ///< Bits of the sum's elements; empty: no rank with the sum yet.
   };
   using Inputs = std::vector<const Tensor*>;  ///< Shape [world].
 
@@ -100,6 +102,9 @@ class ReduceOracle {
   [[nodiscard]] std::string check_status(const Given& given, const host::Outcome& outcome) const;
   [[nodiscard]] std::string check_blocks(const Given& given, const Tensor& result,
                                          const host::Outcome& outcome);
+  /// Checks the sum of a block, and remembers it.
+  [[nodiscard]] std::string check_sum(const Given& given, uint32_t block, Seen& seen,
+                                      std::vector<uint32_t> bits, bool imprecise);
   [[nodiscard]] Inputs inputs_of(const Given& given);
   /// Returns the degraded range that is this block; nullptr if there is none.
   [[nodiscard]] const host::DegradedRange* range_of(uint32_t block,

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The collectives of a group other than all-reduce.
 
-A reduce_scatter is a reduction for each rank, and only that rank receives its sum. With straggler mitigation a
-rank keeps a part of an all-reduce instead, as it does in coalesced all-reduces. Gloo handles broadcast, all_gather
-and reduce faster on one machine. With TRIBUTARY_COLLECTIVES=aggregator they go through the
-aggregator: broadcast and all_gather add up bytes as int32, and ranks without data add zeros. int32 sums are
-exact, so any type arrives bit for bit. With straggler mitigation a sum may lack a rank, so these three always
-go to Gloo, which moves the types that it lacks as bytes.
+A reduce is a sum that only its root receives, and a reduce_scatter is such a sum for each rank. With straggler
+mitigation a sum may lack a rank: then a reduce goes to Gloo, and in a reduce_scatter a rank keeps a part of an
+all-reduce, as it does in coalesced all-reduces. Gloo handles broadcast and all_gather faster on one machine. With
+TRIBUTARY_COLLECTIVES=aggregator they go through the aggregator: they add up bytes as int32, and ranks without
+data add zeros. int32 sums are exact, so any type arrives bit for bit. With straggler mitigation they always go to
+Gloo, which moves the types that it lacks as bytes.
 """
 
 import os
@@ -232,8 +232,7 @@ class Collectives:
         self._check_root(root)
         refuse_shared_elements(tensors)
         op_name = self.op_name(opts)
-        by_aggregator = self.goes_through(tensors[0], op_name) and not self.by_gloo(tensors[0])
-        if len(tensors) != 1 or not by_aggregator:
+        if len(tensors) != 1 or self.mitigated() or not self.goes_through(tensors[0], op_name):
             return of_contiguous(self.inner.reduce, tensors, *(() if opts is None else (opts,)))
         return self.submit_for(root, tensors[0], op_name, result=tensors)
 

@@ -34,6 +34,8 @@ NAN_GIVEN = (
 )
 NAN_OFFERED = "With TRIBUTARY_NOT_FINITE=nan the sum becomes NaN on every rank, and a GradScaler skips the step"
 
+FINISHED = "This ends the group; tributary.torch.rejoin() on every rank makes it again"
+
 # Methods of the inner Gloo group. Names differ by torch version; missing ones are skipped.
 DELEGATED = (
     "allgather_coalesced",
@@ -252,8 +254,10 @@ class TributaryGroup(Collectives, dist.ProcessGroup):
                 self.communicator.warn_once(f"{error}. {NAN_GIVEN}")
                 return None
             return errors.NotFinite(f"{error}. {NAN_OFFERED}")
-        if not isinstance(error, (errors.NotFinite, errors.Overflow)) and self.error is None:
-            self.error = error
+        if not isinstance(error, (errors.NotFinite, errors.Overflow)):
+            if isinstance(error, errors.Mismatch):  # The script may correct its calls.
+                error = errors.Mismatch(f"{error}. {FINISHED}")
+            self.error = self.error or error
         return error
 
     def take_report(self, work, report):

@@ -60,7 +60,7 @@ def sums_are_kept_by_their_owners():
         dist.reduce(tensor, dst=1)
         if rank == 1:
             assert tensor.tolist() == [world * value + 3 for value in range(5)]
-        elif os.environ.get("TRIBUTARY_COLLECTIVES") == "aggregator":  # Gloo leaves something else there.
+        elif not mitigated:  # Gloo leaves something else there.
             assert torch.equal(tensor, before)
         own = torch.zeros(2, dtype=dtype)
         dist.reduce_scatter(own, [torch.full((2,), 10 * part + rank).to(dtype) for part in range(world)])

@@ -131,6 +131,11 @@ class Torch(support.ServerTest):
                 )
             self.assertIn("ValueError: this rank is at fault", ended.stderr, method)
 
+    def test_ranks_whose_calls_differ_can_try_again(self):
+        ended = self.ranks(3, "ranks_mismatch.py")
+        self.assertEqual(ended.returncode, 0, ended.stdout + ended.stderr)
+        self.assertEqual(ended.stdout.count("all well"), 3, ended.stdout + ended.stderr)
+
     def test_a_missing_library_is_one_line_of_one_rank(self):
         nowhere = {"TRIBUTARY_LIBRARY": "/nowhere/lib.so"}
         checked = self.ranks(3, "ranks_collectives.py", environment=nowhere)

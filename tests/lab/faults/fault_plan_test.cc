@@ -63,6 +63,25 @@ TEST(FaultPlan, RemovingOneKindKeepsTheOthers) {
   }
 }
 
+TEST(FaultPlan, DrawsSumsOfOneRankInEveryShape) {
+  for (const bool sharded : {false, true}) {
+    uint32_t owned = 0;
+    uint32_t disagreed = 0;
+    for (uint64_t seed = 1; seed <= kSeeds; seed++) {
+      const FaultPlan plan = draw_plan(seed, FaultKinds::all(), {.sharded = sharded});
+      for (const JobPlan& job : plan.jobs) {
+        for (const Collective& each : job.work) {
+          owned += each.owner ? 1 : 0;
+          EXPECT_LT(each.owner.value_or(0), job.world);
+        }
+        disagreed += job.disagreement && job.disagreement->owner ? 1 : 0;
+      }
+    }
+    EXPECT_GT(owned, kSeeds / 2);
+    EXPECT_GT(disagreed, 0U);
+  }
+}
+
 TEST(FaultPlan, KindsHaveNames) {
   FaultKinds kinds;
   EXPECT_EQ(kinds.to_string(), "none");

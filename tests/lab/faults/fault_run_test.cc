@@ -63,6 +63,22 @@ TEST(FaultRun, LossAloneNeverDegradesABlock) {
   }
 }
 
+TEST(FaultRun, SumsOfOneRankReachThatRankAlone) {
+  for (const bool tree : {false, true}) {
+    for (const bool mitigation : {false, true}) {
+      SCOPED_TRACE(::testing::Message() << "tree " << tree << ", mitigation " << mitigation);
+      FaultPlan plan = steady(1, 0.05, tree);
+      plan.jobs[0].config.mitigation = mitigation;
+      for (uint32_t i = 0; i < plan.jobs[0].work.size(); i++) {
+        plan.jobs[0].work[i].owner = i % plan.jobs[0].world;
+      }
+      const FaultResult result = run_faults(plan);
+      expect_good(result);
+      EXPECT_GT(result.owned_sums, 0U);
+    }
+  }
+}
+
 TEST(FaultRun, SendsNothingTwiceWithoutLoss) {
   const FaultResult result = run_faults(steady(1, 0, false));
   expect_good(result);

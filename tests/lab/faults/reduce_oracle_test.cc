@@ -83,6 +83,30 @@ TEST(ReduceOracle, DetectsAWrongReport) {
   EXPECT_NE(make(true).check(given_to(1), partial, claim), "");
 }
 
+TEST(ReduceOracle, OnlyTheOwnerMayHaveTheSum) {
+  const auto owned = [](bool mitigation = false) {
+    return ReduceOracle({.seed = 1,
+                         .world = 2,
+                         .gradients = 4,
+                         .mitigation = mitigation,
+                         .work = {{.element_count = 6, .owner = 1}}});
+  };
+  ReduceOracle oracle = owned();
+  const Tensor sum = right_sum(oracle);
+  const Tensor own = oracle.input(0, 0, 0);
+  EXPECT_EQ(oracle.check(given_to(0), own, outcome_of(2)), "");
+  EXPECT_EQ(oracle.check(given_to(1), sum, outcome_of(2)), "");
+  EXPECT_EQ(owned().check(given_to(0), sum, outcome_of(2)),
+            "block 0, whose sum rank 1 owns, is changed");
+  EXPECT_NE(owned().check(given_to(1), oracle.input(0, 1, 0), outcome_of(2)), "");
+  // The receipt names other sources than the sum.
+  host::Outcome claim = outcome_of(2);
+  claim.degraded = {{.element_first = 4, .element_count = 2, .sources = {1}}};
+  ReduceOracle mitigated = owned(true);
+  EXPECT_EQ(mitigated.check(given_to(1), sum, outcome_of(2)), "");
+  EXPECT_EQ(mitigated.check(given_to(0), own, claim), "block 1 has other sources than at rank 1");
+}
+
 TEST(ReduceOracle, DistinguishesAProcessFromItsPredecessor) {
   ReduceOracle oracle = make(false);
   const Tensor of_first = right_sum(oracle);
