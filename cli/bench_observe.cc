@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -15,6 +16,7 @@
 #include <stop_token>
 #include <thread>
 
+#include "base/clock.h"
 #include "bench/measure.h"
 #include "bench/replay_load.h"
 #include "cli/bench_flags.h"
@@ -36,6 +38,8 @@ constexpr uint32_t kQuickRounds = 3;
 constexpr Duration kQuickRound = milliseconds(300);
 constexpr uint64_t kMemoryMb = 1024;
 constexpr std::chrono::milliseconds kAskEvery{1000};
+/// The requests of Prometheus and of a browser with the dashboard.
+constexpr std::array<const char*, 4> kPaths{"/metrics", "/v1/status", "/v1/who", "/v1/history"};
 
 /// Replays a load for ever, generation after generation.
 class EndlessQueue final : public engine::PortQueue {
@@ -103,19 +107,34 @@ class Observation {
     asking_ = {};
     observer_ = nullptr;
   }
+  /// Asks without a pause. @return the times of the answers in milliseconds, sorted.
+  [[nodiscard]] std::vector<double> ask_for(Duration time) {
+    const Instant end = monotonic_now() + time;
+    std::vector<double> times_ms;
+    do {
+      for (const char* path : kPaths) {
+        const Instant asked = monotonic_now();
+        ask_once(path);
+        times_ms.push_back(in_seconds(monotonic_now() - asked) * 1e3);
+      }
+    } while (monotonic_now() < end);
+    std::ranges::sort(times_ms);
+    return times_ms;
+  }
   [[nodiscard]] uint64_t answers() const { return answers_.load(); }
   [[nodiscard]] bool all_answered() const { return failures_.load() == 0; }
 
  private:
+  void ask_once(const char* path) {
+    (control::get_bytes(socket_, path) ? answers_ : failures_).fetch_add(1);
+  }
   /// Asks as Prometheus and a browser with the dashboard do.
   void ask(const std::stop_token& stop) {
     std::mutex mutex;
     std::condition_variable_any wake;
     std::unique_lock lock(mutex);
     do {  // At least once, however short the round.
-      for (const char* path : {"/metrics", "/v1/status", "/v1/who", "/v1/history"}) {
-        (control::get_bytes(socket_, path) ? answers_ : failures_).fetch_add(1);
-      }
+      for (const char* path : kPaths) ask_once(path);
       wake.wait_for(lock, stop, kAskEvery, [] { return false; });
     } while (!stop.stop_requested());
   }
@@ -188,6 +207,10 @@ Result<ObserveBenchRow> run_row(const ObserveBenchConfig& config, uint32_t gradi
   row.ratio_max = *std::ranges::max_element(ratios);
   row.recorder_ratio = bench::median(recorder_ratios);
   row.answers = observation.answers();
+  const std::vector<double> times_ms = observation.ask_for(config.round);
+  row.api_answers = times_ms.size();
+  row.api_median_ms = times_ms[times_ms.size() / 2];
+  row.api_longest_ms = times_ms.back();
   row.events = (*keeper)->state()["recorded"].get<uint64_t>();
   row.is_correct = has_aggregated_all(server.snapshot()) && observation.all_answered() &&
                    row.answers > 0 && row.events > 0;
@@ -229,14 +252,16 @@ Result<std::vector<ObserveBenchRow>> run_observe_bench(const ObserveBenchConfig&
 std::string as_table(const std::vector<ObserveBenchRow>& rows) {
   std::string table = fmt::format(
       "One core, packets in memory, observed (recorder, metrics, dashboard) against alone\n"
-      "{:>9} {:>7} {:>11} {:>14} {:>7} {:>15} {:>14} {:>8} {:>8}\n",
+      "{:>9} {:>7} {:>11} {:>14} {:>7} {:>15} {:>14} {:>8} {:>15} {:>8}\n",
       "gradients", "window", "alone Mpps", "observed Mpps", "ratio", "(min - max)", "recorder only",
-      "answers", "packets");
+      "answers", "longest answer", "packets");
   for (const ObserveBenchRow& row : rows) {
     table += fmt::format(
-        "{:>9} {:>7} {:>11.2f} {:>14.2f} {:>7.3f} {:>7.3f} - {:>5.3f} {:>14.3f} {:>8} {:>8}\n",
+        "{:>9} {:>7} {:>11.2f} {:>14.2f} {:>7.3f} {:>7.3f} - {:>5.3f} {:>14.3f} {:>8} {:>12.1f} ms "
+        "{:>8}\n",
         row.gradients, row.window, row.alone_mpps, row.observed_mpps, row.ratio, row.ratio_min,
-        row.ratio_max, row.recorder_ratio, row.answers, row.is_correct ? "right" : "WRONG");
+        row.ratio_max, row.recorder_ratio, row.answers, row.api_longest_ms,
+        row.is_correct ? "right" : "WRONG");
   }
   return table;
 }
@@ -253,6 +278,9 @@ nlohmann::json as_json(const std::vector<ObserveBenchRow>& rows) {
                             {"ratio_max", row.ratio_max},
                             {"recorder_ratio", row.recorder_ratio},
                             {"answers", row.answers},
+                            {"api_answers", row.api_answers},
+                            {"api_median_ms", row.api_median_ms},
+                            {"api_longest_ms", row.api_longest_ms},
                             {"events", row.events},
                             {"is_correct", row.is_correct}});
   }

@@ -42,8 +42,12 @@ struct ObserveBenchRow {
   double ratio_max = 0;
   double recorder_ratio = 0;  ///< The same with the recorder only, without HTTP requests.
   uint64_t answers = 0;       ///< HTTP answers of all rounds.
-  uint64_t events = 0;        ///< Recorded, of all rounds.
-  bool is_correct = false;    ///< Each packet was aggregated, and each question answered.
+  /// Answers to requests without a pause, in one more round on the loaded core.
+  uint64_t api_answers = 0;
+  double api_median_ms = 0;
+  double api_longest_ms = 0;
+  uint64_t events = 0;      ///< Recorded, of all rounds.
+  bool is_correct = false;  ///< Each packet was aggregated, and each question answered.
 };
 
 /// @param progress Called before each row with a line for people.

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -15,6 +16,7 @@
 #include "cli/console.h"
 #include "cli/local_server.h"
 #include "cli/settings.h"
+#include "cli/text_width.h"
 #include "server/control/http_client.h"
 #include "wire/protocol.h"
 
@@ -49,19 +51,21 @@ std::string or_dash(const json& value, const char* unit = "") {
   return (value.is_string() ? value.get<std::string>() : value.dump()) + unit;
 }
 
-std::string job_lines(const json& jobs) {
-  std::string text =
-      fmt::format("{:>5} {:>8} {:>9} {:>10} {:>12} {:>14} {:>10}\n", "job", "session", "members",
-                  "in flight", "blocks/s", "blocks", "degraded");
+std::string job_lines(const json& jobs, uint32_t columns) {
+  static const std::vector<TableColumn> kTable{
+      {"job", 5, 9},       {"session", 8, 2}, {"members", 9, 5},   {"in flight", 10, 4},
+      {"blocks/s", 12, 7}, {"blocks", 14, 3}, {"degraded", 10, 6},
+  };
+  std::vector<std::vector<std::string>> rows;
   for (const json& job : jobs) {
-    text +=
-        fmt::format("{:>5} {:>8} {:>9} {:>10} {:>12.0f} {:>14} {:>8.2f} %\n", job.at("id").dump(),
-                    job.at("session") == 0 ? "-" : "runs",
+    rows.push_back({job.at("id").dump(), job.at("session") == 0 ? "-" : "runs",
                     fmt::format("{}/{}", job.at("members").dump(), job.at("sources").dump()),
-                    job.at("blocks_in_progress").dump(), job.at("blocks_per_s").get<double>(),
-                    job.at("blocks_total").dump(), job.at("degraded_share").get<double>() * 100);
+                    job.at("blocks_in_progress").dump(),
+                    fmt::format("{:.0f}", job.at("blocks_per_s").get<double>()),
+                    job.at("blocks_total").dump(),
+                    fmt::format("{:.2f} %", job.at("degraded_share").get<double>() * 100)});
   }
-  return text;
+  return table_text(kTable, rows, columns);
 }
 
 /// Returns a line for each job that the server plans as its directory.
@@ -86,31 +90,36 @@ std::string directory_lines(const json& jobs) {
 }
 
 /// Returns the blocks and jobs of an aggregator of Trio-ML.
-std::string block_lines(const json& status) {
+std::string block_lines(const json& status, uint32_t columns) {
   return fmt::format("blocks: {} in flight, {} completed, {} degraded ({:.2f} %)\n\n{}",
                      status.at("blocks_in_progress").dump(), status.at("blocks_completed").dump(),
                      status.at("blocks_degraded").dump(),
-                     status.at("degraded_share").get<double>() * 100, job_lines(status.at("jobs")));
+                     status.at("degraded_share").get<double>() * 100,
+                     job_lines(status.at("jobs"), columns));
 }
 
 /// Returns the sessions of a SwitchML server.
-std::string session_lines(const json& sessions) {
+std::string session_lines(const json& sessions, uint32_t columns) {
   if (sessions.empty()) return "\nno session\n";
-  std::string text = fmt::format("\n{:>18} {:>9} {:>14} {:>14}  {}\n", "session", "workers",
-                                 "packets", "results", "silent for");
+  static const std::vector<TableColumn> kTable{{"session", 18, 9},
+                                               {"workers", 9, 8},
+                                               {"packets", 14, 5},
+                                               {"results", 14, 4},
+                                               {" silent for", 0, 7}};
+  std::vector<std::vector<std::string>> rows;
   for (const json& session : sessions) {
     const json& workers = session.at("workers");
     const auto registered =
         std::ranges::count_if(workers, [](const json& worker) { return worker != ""; });
-    std::string silent;
+    std::string silent = " ";
     for (const json& seconds : session.at("silent_s")) {
       silent += seconds.is_null() ? "- " : fmt::format("{:.1f} s ", seconds.get<double>());
     }
-    text += fmt::format("{:>18} {:>9} {:>14} {:>14}  {}\n", session.at("id").get<std::string>(),
-                        fmt::format("{}/{}", registered, workers.size()),
-                        session.at("packets").dump(), session.at("slots_completed").dump(), silent);
+    rows.push_back({session.at("id").get<std::string>(),
+                    fmt::format("{}/{}", registered, workers.size()), session.at("packets").dump(),
+                    session.at("slots_completed").dump(), silent});
   }
-  return text;
+  return "\n" + table_text(kTable, rows, columns);
 }
 
 /// Returns counts by name, as in " wrong_key 5 truncated 1".
@@ -131,6 +140,36 @@ std::string program_lines(const json& status) {
   for (const json& notice : status.value("notices", json::array())) {
     text += "  " + notice.get<std::string>() + "\n";
   }
+  return text;
+}
+
+/// Returns the lines of a status. Lines that are too long are not folded.
+std::string status_lines(const json& status, uint32_t columns) {
+  constexpr double kGigabitsPerByte = 8 / 1e9;
+  const auto service = status.at("service").get<std::string>();
+  std::string text =
+      fmt::format("{} (version {}), {} at {}, up {:.0f} s\n", status.at("name").get<std::string>(),
+                  status.at("version").get<std::string>(), service,
+                  status.at("listen").get<std::string>(), status.at("uptime_s").get<double>());
+  text += fmt::format("in {:.0f} packets/s, {:.3f} Gbit/s; out {:.0f} packets/s, {:.3f} Gbit/s\n",
+                      status.at("rx_packets_per_s").get<double>(),
+                      status.at("rx_bytes_per_s").get<double>() * kGigabitsPerByte,
+                      status.at("tx_packets_per_s").get<double>(),
+                      status.at("tx_bytes_per_s").get<double>() * kGigabitsPerByte);
+  if (service == kTrioMl) text += block_lines(status, columns);
+  if (service == kSwitchml) text += session_lines(status.at("sessions"), columns);
+  text += "\ncores:";
+  for (size_t i = 0; i < status.at("cores").size(); i++) {
+    text +=
+        fmt::format(" {}: {:.0f} % CPU", i, status["cores"][i].at("cpu_share").get<double>() * 100);
+  }
+  text += "\ndrops:" + count_list(status.at("drops"));
+  if (service != kTrioMl) return text + program_lines(status);
+  // A server of an earlier release tells nothing of a directory.
+  text += directory_lines(status.value("directory", json::array()));
+  const auto waits = status.at("waits").get<uint64_t>();
+  text += waits == 0 ? "\nno job waits for a rank\n"
+                     : fmt::format("\nwaits: {}; see tributary who\n", waits);
   return text;
 }
 
@@ -175,7 +214,8 @@ int run_status(const AskFlags& flags) {
     if (flags.server.as_json) {
       print("{}\n", status->dump(flags.watch ? -1 : 2));
     } else {
-      print("{}{}", flags.watch ? kClearScreen : "", status_text(*status));
+      print("{}{}", flags.watch ? kClearScreen : "",
+            status_text(*status, output_columns(STDOUT_FILENO)));
     }
     // A closed pipe ends --watch; main() reports the failed write.
     if (!flags.watch || std::fflush(stdout) != 0) return 0;
@@ -201,7 +241,7 @@ int run_who(const AskFlags& flags) {
   if (flags.server.as_json) {
     print("{}\n", json{{"command", "who"}, {"server", server->name}, {"rows", rows}}.dump(2));
   } else {
-    print("{}", who_text(rows));
+    print("{}", fold_text(who_text(rows), output_columns(STDOUT_FILENO)));
   }
   return 0;
 }
@@ -223,33 +263,8 @@ void add_rates(json& status, const json& earlier) {
   }
 }
 
-std::string status_text(const json& status) {
-  constexpr double kGigabitsPerByte = 8 / 1e9;
-  const auto service = status.at("service").get<std::string>();
-  std::string text =
-      fmt::format("{} (version {}), {} at {}, up {:.0f} s\n", status.at("name").get<std::string>(),
-                  status.at("version").get<std::string>(), service,
-                  status.at("listen").get<std::string>(), status.at("uptime_s").get<double>());
-  text += fmt::format("in {:.0f} packets/s, {:.3f} Gbit/s; out {:.0f} packets/s, {:.3f} Gbit/s\n",
-                      status.at("rx_packets_per_s").get<double>(),
-                      status.at("rx_bytes_per_s").get<double>() * kGigabitsPerByte,
-                      status.at("tx_packets_per_s").get<double>(),
-                      status.at("tx_bytes_per_s").get<double>() * kGigabitsPerByte);
-  if (service == kTrioMl) text += block_lines(status);
-  if (service == kSwitchml) text += session_lines(status.at("sessions"));
-  text += "\ncores:";
-  for (size_t i = 0; i < status.at("cores").size(); i++) {
-    text +=
-        fmt::format(" {}: {:.0f} % CPU", i, status["cores"][i].at("cpu_share").get<double>() * 100);
-  }
-  text += "\ndrops:" + count_list(status.at("drops"));
-  if (service != kTrioMl) return text + program_lines(status);
-  // A server of an earlier release tells nothing of a directory.
-  text += directory_lines(status.value("directory", json::array()));
-  const auto waits = status.at("waits").get<uint64_t>();
-  text += waits == 0 ? "\nno job waits for a rank\n"
-                     : fmt::format("\nwaits: {}; see tributary who\n", waits);
-  return text;
+std::string status_text(const json& status, uint32_t columns) {
+  return fold_text(status_lines(status, columns), columns);
 }
 
 std::string who_text(const json& rows) {

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -18,7 +19,8 @@ namespace tributary::cli {
 void add_rates(nlohmann::json& status, const nlohmann::json& earlier);
 
 /// Returns a status with rates as one screen of text.
-[[nodiscard]] std::string status_text(const nlohmann::json& status);
+/// @param columns The width of the terminal: a narrow one shows fewer columns of the jobs.
+[[nodiscard]] std::string status_text(const nlohmann::json& status, uint32_t columns = UINT32_MAX);
 
 /// Returns the rows of /v1/who as text: one sentence for each.
 [[nodiscard]] std::string who_text(const nlohmann::json& rows);

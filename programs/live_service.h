@@ -9,6 +9,8 @@
 /// Tests:   tests/system/inline_test.cc
 #pragma once
 
+#include <algorithm>
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <nlohmann/json.hpp>
@@ -148,24 +150,22 @@ class LiveServiceOf final : public LiveService {
 
   [[nodiscard]] std::vector<LiveCoreState> core_states(Instant now) override {
     const std::lock_guard lock(mutex_);
-    std::vector<LiveCoreState> states;
-    for (auto& core : cores_) {
-      core->engine->inspect([&](auto& running) {
-        LiveCoreState& state = states.emplace_back();
-        state.counters = running.counters();
-        state.cpu = thread_cpu_time();
-        state.port = running.queue().counters();
-        state.rx_dropped = running.queue().rx_dropped();
-        state.machine = running.machine_counters();
-        state.outcomes = outcomes_of(*core->instance, core->port->forwarded());
-        if constexpr (requires(Instance & instance) { instance.gauges(); }) {
-          state.gauges = core->instance->gauges();
-        }
-        if constexpr (requires(Instance & instance) { instance.notices(now); }) {
-          state.notices = core->instance->notices(now);
-        }
-      });
-    }
+    std::vector<LiveCoreState> states(cores_.size());
+    visit_all([&](uint32_t index, Instance& instance, auto& running) {
+      LiveCoreState& state = states[index];
+      state.counters = running.counters();
+      state.cpu = thread_cpu_time();
+      state.port = running.queue().counters();
+      state.rx_dropped = running.queue().rx_dropped();
+      state.machine = running.machine_counters();
+      state.outcomes = outcomes_of(instance, cores_[index]->port->forwarded());
+      if constexpr (requires { instance.gauges(); }) {
+        state.gauges = instance.gauges();
+      }
+      if constexpr (requires { instance.notices(now); }) {
+        state.notices = instance.notices(now);
+      }
+    });
     return states;
   }
 
@@ -173,13 +173,11 @@ class LiveServiceOf final : public LiveService {
     const std::lock_guard lock(mutex_);
     std::vector<ProgramEvent> events;
     if constexpr (requires(Instance & instance) { instance.take_events(); }) {
-      for (auto& core : cores_) {
-        core->engine->inspect([&](auto&) {
-          for (ProgramEvent& event : core->instance->take_events()) {
-            events.push_back(std::move(event));
-          }
-        });
-      }
+      std::vector<std::vector<ProgramEvent>> taken(cores_.size());
+      visit_all([&](uint32_t index, Instance& instance, auto&) {
+        taken[index] = instance.take_events();
+      });
+      for (auto& of_core : taken) std::ranges::move(of_core, std::back_inserter(events));
     }
     return events;
   }
@@ -197,6 +195,22 @@ class LiveServiceOf final : public LiveService {
     std::unique_ptr<ProgramPort> port;
     std::unique_ptr<engine::LiveEngine<App>> engine;
   };
+
+  /// Calls `visit` for each core between two of its bursts, for all cores at the same time. Returns
+  /// after the last call. @pre mutex_ is held.
+  template <class F>
+  void visit_all(const F& visit) {
+    std::vector<typename engine::LiveEngine<App>::Visitor> visitors;
+    visitors.reserve(cores_.size());
+    for (uint32_t i = 0; i < cores_.size(); i++) {
+      visitors.emplace_back([&visit, this, i](auto& running, uint32_t) {
+        visit(i, *cores_[i]->instance, running);
+        return false;
+      });
+    }
+    for (uint32_t i = 0; i < cores_.size(); i++) cores_[i]->engine->begin_visit(visitors[i]);
+    for (uint32_t i = 0; i < cores_.size(); i++) cores_[i]->engine->end_visit(visitors[i]);
+  }
 
   /// Opens the files of records, if any are wanted.
   [[nodiscard]] Result<void> start_relay(const ServeRequest& request) {

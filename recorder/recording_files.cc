@@ -12,6 +12,7 @@
 #include <fstream>
 #include <iterator>
 #include <system_error>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -31,6 +32,9 @@ std::string stamp_of(std::chrono::system_clock::time_point now) {
   return fmt::format("{:%Y%m%dT%H%M%S}.{:03}Z",
                      fmt::gmtime(std::chrono::system_clock::to_time_t(now)), ms);
 }
+
+/// A file system's clock may be ahead of this machine's by less.
+constexpr std::chrono::minutes kClocksDiffer{1};
 
 /// Tells whether a file's name is that of a recording of `name`, and not of `name`-2.
 bool is_recording_of(std::string_view file, std::string_view name) {
@@ -87,9 +91,11 @@ std::vector<RecordingFile> RecordingFiles::list() const {
                      .written = it->last_write_time(unknown),
                      .size_bytes = unknown ? 0 : size_bytes});
   }
-  // By the time of writing: an abnormal end's file is named after the start of its process.
-  std::ranges::sort(files, {}, [](const RecordingFile& file) {
-    return std::pair(file.written, std::string_view(file.name));
+  // By the time of writing: an abnormal end's file is named after the start of its process. A file
+  // from the future was written before the clock was set back, so it is older than the others.
+  const auto latest = std::filesystem::file_time_type::clock::now() + kClocksDiffer;
+  std::ranges::sort(files, {}, [latest](const RecordingFile& file) {
+    return std::tuple(file.written <= latest, file.written, std::string_view(file.name));
   });
   return files;
 }

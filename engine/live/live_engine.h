@@ -99,7 +99,15 @@ class LiveEngine {
   /// As inspect(), but for all cores at the same time, and after each of its bursts until the visitor
   /// returns false. A caller on a loaded machine waits for a CPU once, not once for each call.
   void visit(const Visitor& visitor) {
+    begin_visit(visitor);
+    end_visit(visitor);
+  }
+  /// The halves of visit(), so that a caller can visit several engines at the same time. `visitor`
+  /// must live until end_visit() returns, and no other visit may begin before.
+  void begin_visit(const Visitor& visitor) {
     for (auto& slot : cores_) ask(*slot, visitor);
+  }
+  void end_visit(const Visitor& visitor) {
     for (auto& slot : cores_) await(*slot, visitor);
   }
 

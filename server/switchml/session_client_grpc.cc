@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 
+#include "base/clock.h"
 #include "server/switchml/session_client.h"
 #include "switchml.grpc.pb.h"
 #include "wire/switchml.h"
@@ -28,9 +29,7 @@ Result<void> checked(const SessionRequest& request, const char* call, const grpc
 class Calls {
  public:
   explicit Calls(const SessionRequest& request)
-      : request_(request),
-        until_(std::chrono::system_clock::now() +
-               std::chrono::nanoseconds(in_nanoseconds(request.deadline))) {
+      : request_(request), until_(monotonic_now() + request.deadline) {
     grpc::ChannelArguments arguments;
     // The server tells barriers apart by connection, so each worker needs its own.
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
@@ -79,12 +78,14 @@ class Calls {
 
  private:
   void prepare(grpc::ClientContext& context) const {
-    context.set_deadline(until_);
+    // gRPC converts a deadline to its steady clock when a call begins.
+    context.set_deadline(std::chrono::system_clock::now() +
+                         std::chrono::nanoseconds(in_nanoseconds(until_ - monotonic_now())));
     context.set_wait_for_ready(true);  // The server may start after its workers.
   }
 
   const SessionRequest& request_;
-  const std::chrono::system_clock::time_point until_;
+  const Instant until_;  ///< By the steady clock, so that a step of the wall clock has no effect.
   std::unique_ptr<proto::Session::Stub> session_;
   std::unique_ptr<proto::Sync::Stub> sync_;
 };

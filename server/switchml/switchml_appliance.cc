@@ -242,6 +242,19 @@ void SwitchmlAppliance::read_shard(const switchml::Shard& shard, Instant now,
   }
 }
 
+void SwitchmlAppliance::add_part(const std::vector<SessionSnapshot>& part,
+                                 std::vector<SessionSnapshot>& sessions) {
+  for (size_t i = 0; i < sessions.size(); i++) {
+    sessions[i].packets += part[i].packets;
+    sessions[i].slots_completed += part[i].slots_completed;
+    for (size_t worker = 0; worker < sessions[i].silent_for.size(); worker++) {
+      const auto& silent = part[i].silent_for[worker];
+      auto& least = sessions[i].silent_for[worker];
+      if (silent) least = std::min(least.value_or(*silent), *silent);
+    }
+  }
+}
+
 Snapshot SwitchmlAppliance::snapshot() {
   Snapshot snapshot;
   snapshot.at = monotonic_now();
@@ -251,19 +264,21 @@ Snapshot SwitchmlAppliance::snapshot() {
   const std::lock_guard lock(mutex_);
   snapshot.sessions = read_book();
   // The cores allocate nothing.
-  snapshot.cores.reserve(config_.cores);
-  snapshot.ports.reserve(config_.cores);
-  snapshot.rx_dropped.reserve(config_.cores);
+  snapshot.cores.resize(config_.cores);
+  snapshot.ports.resize(config_.cores);
+  snapshot.rx_dropped.resize(config_.cores);
   std::vector<switchml::Counters> counters(config_.cores);
-  uint32_t core_index = 0;
-  engine_->inspect([&](Engine::Core& core) {
-    const switchml::Shard& shard = *shards_[core_index];
-    snapshot.cores.push_back({core.counters(), thread_cpu_time()});
-    snapshot.ports.push_back(core.queue().counters());
-    snapshot.rx_dropped.push_back(core.queue().rx_dropped());
-    counters[core_index++] = shard.counters();
-    read_shard(shard, snapshot.at, snapshot.sessions);
+  std::vector<std::vector<SessionSnapshot>> parts(config_.cores, snapshot.sessions);
+  engine_->visit([&](Engine::Core& core, uint32_t index) {
+    const switchml::Shard& shard = *shards_[index];
+    snapshot.cores[index] = {core.counters(), thread_cpu_time()};
+    snapshot.ports[index] = core.queue().counters();
+    snapshot.rx_dropped[index] = core.queue().rx_dropped();
+    counters[index] = shard.counters();
+    read_shard(shard, snapshot.at, parts[index]);
+    return false;
   });
+  for (const auto& part : parts) add_part(part, snapshot.sessions);
   for (const auto& of_core : counters) snapshot.add_all(of_core, switchml::Outcome::kNotIp);
   return snapshot;
 }

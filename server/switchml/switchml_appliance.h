@@ -83,6 +83,9 @@ class SwitchmlAppliance final : public ObservedServer, private SessionPlaces, pr
   /// Adds a core's counts of the sessions. Runs in the core's thread.
   static void read_shard(const switchml::Shard& shard, Instant now,
                          std::vector<SessionSnapshot>& sessions);
+  /// Adds the counts of one core's copy of the sessions.
+  static void add_part(const std::vector<SessionSnapshot>& part,
+                       std::vector<SessionSnapshot>& sessions);
 
   // SessionPlaces. The engine's cores are paused during each call.
   void begin(uint32_t place, const switchml::SessionConfig& session) override;

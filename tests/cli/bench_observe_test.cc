@@ -19,6 +19,9 @@ TEST(ObserveBench, CoreWorksBothWaysAndEveryQuestionIsAnswered) {
   EXPECT_GT(row.alone_mpps, 0);
   EXPECT_GE(row.answers, 4U);
   EXPECT_GT(row.events, 0U);
+  EXPECT_GE(row.api_answers, 4U);
+  EXPECT_GT(row.api_median_ms, 0);
+  EXPECT_GE(row.api_longest_ms, row.api_median_ms);
   EXPECT_EQ(as_json(*rows)["rows"][0]["gradients"], 64);
 }
 

@@ -11,6 +11,7 @@ namespace {
 using nlohmann::json;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::StartsWith;
 
 json status_at(double uptime_s, uint64_t count) {
   return {{"name", "box"},
@@ -75,6 +76,15 @@ TEST(StatusCommand, TextShowsEverythingOnOneScreen) {
   status["waits"] = 0;
   EXPECT_THAT(status_text(status), HasSubstr("drops: none"));
   EXPECT_THAT(status_text(status), HasSubstr("no job waits for a rank"));
+}
+
+TEST(StatusCommand, NarrowTextHasTheMainColumnsOfAJob) {
+  json status = status_at(12, 50);
+  add_rates(status, status_at(10, 10));
+  const std::string text = status_text(status, 40);
+  EXPECT_THAT(text, HasSubstr("\n  job   members     blocks/s   degraded\n"
+                              "    7       3/4           20    12.50 %\n"));
+  EXPECT_THAT(text, StartsWith("box (version 1.2), trio-ml at\n  127.0.0.1:12000, up 12 s\n"));
 }
 
 TEST(StatusCommand, TextNamesTheAggregatorsThatTheDirectoryMisses) {

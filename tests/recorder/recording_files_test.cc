@@ -66,6 +66,24 @@ TEST(RecordingFiles, FileOfACrashIsAsNewAsItsCrash) {
   EXPECT_EQ(files_in(scratch.path()), kFilesMax);
 }
 
+TEST(RecordingFiles, FileOfAClockThatWasSetBackIsTheNewest) {
+  const testing::ScratchDirectory scratch;
+  const auto files = RecordingFiles::open(scratch.path(), "a");
+  ASSERT_TRUE(files.has_value());
+  const auto before = std::filesystem::file_time_type::clock::now() + std::chrono::hours(1);
+  for (uint32_t i = 0; i < kFilesMax; i++) {
+    const auto path = scratch.file("a-202001" + std::to_string(10 + i) + "T000000.000Z-stall.trec");
+    std::filesystem::last_write_time(path, before + std::chrono::minutes(i));
+  }
+  std::vector<std::string> stored;
+  for (const Cause cause : {Cause::kStall, Cause::kSignal}) {
+    stored.push_back(files->store(cause, "content").value());
+  }
+  for (const std::string& path : stored) EXPECT_TRUE(std::filesystem::exists(path)) << path;
+  EXPECT_EQ(files->list().back().name, std::filesystem::path(stored[1]).filename().string());
+  EXPECT_FALSE(std::filesystem::exists(scratch.path() / "a-20200110T000000.000Z-stall.trec"));
+}
+
 TEST(RecordingFiles, ListsAndReadsItsOwnFilesOnly) {
   const testing::ScratchDirectory scratch;
   const auto files = RecordingFiles::open(scratch.path(), "a");

@@ -65,7 +65,7 @@ Process::Process(const std::vector<std::string>& arguments, const std::string& o
 
   if (!output_path.empty()) {
     close(output[1]);
-    output[1] = open(output_path.c_str(), O_WRONLY | O_CLOEXEC);
+    output[1] = open(output_path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY);
   }
 
   pid_ = fork();

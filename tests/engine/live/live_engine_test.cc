@@ -304,6 +304,25 @@ TEST(LiveEngineSleep, CoreDoesNotSleepWhileAVisitorComesAgain) {
   engine.stop();
 }
 
+// Neither visitor returns before both have begun, so visits in turn would hang this test.
+TEST(LiveEngineSleep, TheHalvesOfAVisitReachSeveralEnginesAtOnce) {
+  SleepingPort ports[2];
+  LiveEngine<Idle> first(ports[0], std::vector<Idle>(1), {});
+  LiveEngine<Idle> second(ports[1], std::vector<Idle>(1), {});
+  first.start();
+  second.start();
+  std::latch both_begun(2);
+  const LiveEngine<Idle>::Visitor visitor = [&](LiveEngine<Idle>::Core&, uint32_t) {
+    both_begun.arrive_and_wait();
+    return false;
+  };
+  first.begin_visit(visitor);
+  second.begin_visit(visitor);
+  first.end_visit(visitor);
+  second.end_visit(visitor);
+  EXPECT_TRUE(both_begun.try_wait());
+}
+
 TEST(LiveEngineSleep, DestructorStopsTheEngine) {
   SleepingPort port;
   LiveEngine<Idle> engine(port, std::vector<Idle>(1), {});
