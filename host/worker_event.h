@@ -20,10 +20,16 @@ namespace tributary::host {
 inline constexpr Duration kWaitAnnouncedAfter = seconds(1);
 /// Shortest time between the announcements of two waits.
 inline constexpr Duration kWaitsAnnouncedEvery = seconds(10);
+/// An aggregator that a block waits for is named after this silence (host/silence_watch.h). Its
+/// questions are 0.1 s apart at most, so the name comes within 0.9 s of its last packet. Assumed: a
+/// busy server answers one of five questions in time.
+inline constexpr Duration kSilenceAnnouncedAfter = milliseconds(500);
 
 struct WorkerEvent {
   enum class Kind : uint8_t {
-    kWaiting,    ///< A block has waited for kWaitAnnouncedAfter. Once for each wait.
+    /// A block has waited for kWaitAnnouncedAfter, once for each wait; or the aggregator has been
+    /// silent for kSilenceAnnouncedAfter, once for each silence.
+    kWaiting,
     kDegraded,   ///< An all-reduce has blocks that lack a rank, or are imprecise.
     kStraggler,  ///< The aggregator stopped waiting for these ranks.
     kReturned,   ///< It waits for them as before.
@@ -38,12 +44,10 @@ struct WorkerEvent {
 /// Decides which waits are announced.
 class WaitAnnouncer {
  public:
-  /// Returns whether to announce the wait of the oldest position now. Each is announced once.
-  [[nodiscard]] bool is_due(uint64_t position, Instant first_sent_at, Instant now) {
-    if (now < due_at(position, first_sent_at)) return false;
+  /// Records that the wait of the oldest position is announced now.
+  void note(uint64_t position, Instant now) {
     said_ = position;
     next_at_ = now + kWaitsAnnouncedEvery;
-    return true;
   }
   /// Returns when the wait of the oldest position is to be announced; never if it was.
   [[nodiscard]] Instant due_at(uint64_t position, Instant first_sent_at) const {

@@ -114,7 +114,9 @@ std::optional<Duration> WorkerProtocol::silent_limit() const {
 
 /// Records a question that a living aggregator answers at once.
 void WorkerProtocol::note_question(Instant now) {
-  if (const auto limit = silent_limit()) silence_.on_asked(repair_.last_heard_at(), *limit, now);
+  const Instant heard_at = repair_.last_heard_at();
+  if (const auto limit = silent_limit()) silence_.on_asked(heard_at, *limit, now);
+  announced_silence_.on_asked(heard_at, kSilenceAnnouncedAfter, now);
 }
 
 Instant WorkerProtocol::silent_until() const {
@@ -146,10 +148,7 @@ Instant WorkerProtocol::next_deadline() const {
   if (stream_.base() < stream_.next()) {
     next = std::min(next, end_.deadline_of(stream_.first_sent_at(stream_.base())));
     next = std::min({next, refused_until(), silent_until(), stall_at()});
-    if (config_.on_event) {
-      const Instant sent_at = stream_.first_sent_at(stream_.base());
-      next = std::min(next, announcer_.due_at(stream_.base(), sent_at));
-    }
+    if (config_.on_event) next = std::min(next, announce_at());
   }
   return next;
 }

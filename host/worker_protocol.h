@@ -139,6 +139,9 @@ class WorkerProtocol final : public TensorProtocol {
 
   // worker_report.cc: this worker's report on the others and on itself.
   void announce_wait(Instant now);
+  /// Returns when to announce the silence of the aggregator, or else the wait of the oldest block;
+  /// never if that was done. @pre A block is outstanding.
+  [[nodiscard]] Instant announce_at() const;
   void record_stall(Instant now);
   /// Returns when the oldest block's wait is a stall; never if that is recorded, or nothing is.
   /// @pre A block is outstanding.
@@ -180,9 +183,11 @@ class WorkerProtocol final : public TensorProtocol {
   SessionEnd end_;
   auth::MemberEnd seals_;
   RefusalWatch refusals_;
-  SilenceWatch silence_;
-  Instant sent_at_;                       ///< Last packet to the aggregator.
-  Instant report_at_ = Instant::never();  ///< When the next report is due.
+  SilenceWatch silence_;                     ///< Of silent_limit().
+  SilenceWatch announced_silence_;           ///< Of kSilenceAnnouncedAfter.
+  Instant silence_said_ = Instant::never();  ///< Begin of the silence that was announced.
+  Instant sent_at_;                          ///< Last packet to the aggregator.
+  Instant report_at_ = Instant::never();     ///< When the next report is due.
   BeginSampling begins_;
   uint32_t all_reduce_ = 0;  ///< The newest one that was submitted.
   uint32_t begun_ = 0;       ///< The all-reduce whose beginning the next report states; 0: none.

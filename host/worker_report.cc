@@ -23,19 +23,36 @@ SourceSet without(const SourceSet& some, const SourceSet& others) {
 
 // --- Announcements ---
 
+Instant WorkerProtocol::announce_at() const {
+  const uint64_t oldest = stream_.base();
+  const Instant silent_at =
+      announced_silence_.ends_at(repair_.last_heard_at(), kSilenceAnnouncedAfter);
+  if (silent_at == Instant::never()) {
+    return announcer_.due_at(oldest, stream_.first_sent_at(oldest));
+  }
+  return silence_said_ == announced_silence_.silent_since() ? Instant::never() : silent_at;
+}
+
 /// Announces once the ranks or the aggregator that the oldest block waits for.
 void WorkerProtocol::announce_wait(Instant now) {
-  if (!config_.on_event || stream_.base() == stream_.next()) return;
+  if (!config_.on_event || stream_.base() == stream_.next() || now < announce_at()) return;
   const uint64_t oldest = stream_.base();
-  const Instant first_sent_at = stream_.first_sent_at(oldest);
-  if (!announcer_.is_due(oldest, first_sent_at, now)) return;
+  const Duration waited = now - stream_.first_sent_at(oldest);
   const Instant heard_at = repair_.last_heard_at();
+  if (announced_silence_.ends_at(heard_at, kSilenceAnnouncedAfter) <= now) {
+    silence_said_ = announced_silence_.silent_since();
+    config_.on_event({.kind = WorkerEvent::Kind::kWaiting,
+                      .waited = waited,
+                      .text = aggregator_silent(config_.server, now - silence_said_).text});
+    return;
+  }
+  announcer_.note(oldest, now);
   // The aggregator answers each question at once, so one that was not heard since then is silent.
-  const EndReason reason = end_.waits_for({oldest, first_sent_at}, now - heard_at,
-                                          now - first_sent_at, join_.terms(), now);
+  const EndReason reason =
+      end_.waits_for({oldest, now - waited}, now - heard_at, waited, join_.terms(), now);
   config_.on_event({.kind = WorkerEvent::Kind::kWaiting,
                     .ranks = end_.missing_at(oldest, join_.terms()),
-                    .waited = now - first_sent_at,
+                    .waited = waited,
                     .text = reason.text});
 }
 

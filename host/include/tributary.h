@@ -133,8 +133,9 @@ TRIBUTARY_API tributary_status tributary_join(const char* url, tributary_communi
 
 /// Kinds of events. Since ABI 7.
 enum {
-  TRIBUTARY_EVENT_WAITING =
-      0,  ///< The join or a block has waited for a second. A join: again every 10 s.
+  /// The join or a block has waited for a second, a join again every 10 s; or an aggregator that a
+  /// block waits for does not answer.
+  TRIBUTARY_EVENT_WAITING = 0,
   TRIBUTARY_EVENT_DEGRADED = 1,   ///< An operation has blocks that lack a rank, or are imprecise.
   TRIBUTARY_EVENT_STRAGGLER = 2,  ///< The aggregator stopped waiting for these ranks.
   TRIBUTARY_EVENT_RETURNED = 3    ///< It waits for them as before.

@@ -258,8 +258,8 @@ class Communicator:
         Without `url`, TRIBUTARY_URL is used. Rank and world also come from RANK and WORLD_SIZE, or
         from mpirun. docs/c-api.md lists the keys.
 
-        on_event: called with an Event if this rank waits for longer than a second, and for degraded
-        results and stragglers, in a thread of the library. It must not close the communicator or
+        on_event: called with an Event if this rank waits for longer than a second, if an aggregator
+        does not answer, and for degraded results and stragglers, in a thread of the library. It must not close the communicator or
         wait for an operation. By default the logger "tributary" gets the events, of each straggler
         at most one in ten seconds. None: no calls.
 
