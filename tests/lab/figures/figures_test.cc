@@ -367,7 +367,7 @@ TEST(Trio12, ExplanationsFollowFromTheRows) {
   for (const FigureRow& row : figure.rows) {
     if (row.explained.empty()) continue;
     explained++;
-    EXPECT_THAT(row.explained, HasSubstr("Iterations are 1.50 times as fast as SwitchML's"));
+    EXPECT_THAT(row.explained, HasSubstr("Iterations are 1.50 times as fast as when all wait"));
     EXPECT_THAT(row.explained, HasSubstr("training needs 1.80 times as many iterations"));
     EXPECT_THAT(row.explained, HasSubstr("p = 20 % gives 2.5, 1."));
   }
