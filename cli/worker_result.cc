@@ -18,11 +18,13 @@ double exact_milliseconds(Duration d) { return static_cast<double>(in_nanosecond
 double seconds_of(Duration d) { return static_cast<double>(in_nanoseconds(d)) / 1e9; }
 
 const char* name_of(ElementType type) { return type == ElementType::kInt32 ? "int32" : "float32"; }
+
 std::string owner_text(const WorkerOptions& options) {
   if (options.owner == Owner::kRank) return std::to_string(options.owner_rank);
   if (options.owner == Owner::kAll) return "all";
   return options.owner == Owner::kTurns ? "turns" : "drawn";
 }
+
 const char* name_of(host::ReduceOp op) { return op == host::ReduceOp::kMean ? "mean" : "sum"; }
 const char* name_of(host::FloatFormat format) {
   return format == host::FloatFormat::kBlockExponent ? "exponent" : "fixed";

@@ -313,7 +313,8 @@ void Attackers::replay(Prng& draws) {
   Endpoint to = packet.destination;
   if (!chosen.to_worker) {
     if (draws.chance(0.4)) from = own_address(draws);
-    // A result or a receipt is sealed for all members, so another one would take it in place of a lost copy.
+    // A result or a receipt is sealed for all members. Another member would take it in place of a
+    // lost copy.
     if (!chosen.is_result && draws.chance(0.2)) {
       target.aggregator = draws.below(world_.aggregator_count());
       to = world_.address_of(target.aggregator);

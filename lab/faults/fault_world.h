@@ -177,7 +177,7 @@ class FaultWorld final : public FaultWire::Watcher, private EventTarget {
   [[nodiscard]] uint64_t lost_by(const Cable& cable) const;
   void judge_losses(uint32_t aggregator, uint32_t job, const net::Packet& packet);
   void judge_owner(uint32_t aggregator, uint32_t job, const net::Packet& packet);
-  /// Returns the address to which an aggregator sends what is for a rank.
+  /// Returns the address to which an aggregator sends a rank's messages.
   [[nodiscard]] Endpoint next_to(uint32_t aggregator, uint32_t job, uint32_t rank) const;
 
   void on_event(uint64_t argument) override;

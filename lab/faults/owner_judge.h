@@ -27,7 +27,7 @@ class OwnerJudge {
   [[nodiscard]] static bool judges(const FaultPlan& plan);
 
   /// Observes an aggregator's datagram.
-  /// @param next_to Returns the address to which the aggregator sends what is for a rank.
+  /// @param next_to Returns the address to which the aggregator sends a rank's messages.
   void on_departure(const trio_ml::Job& job, const net::Packet& packet,
                     const std::function<Endpoint(uint32_t rank)>& next_to);
 

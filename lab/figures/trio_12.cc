@@ -27,7 +27,7 @@ struct PaperModel {
 constexpr std::array<PaperModel, 3> kModels{
     {{Model::kResnet50, 1.56}, {Model::kDensenet161, 1.56}, {Model::kVgg11, 1.60}}};
 /// The systems that train: the one that waits first, then Trio-ML. A switch that waits takes as long
-/// as SwitchML (see trio-13), in a tenth of the run's work.
+/// as SwitchML (see trio-13), with less work.
 using Trained = std::array<uint32_t, 3>;
 constexpr Trained kSystemsOfRedrawn{kSwitchml, kTrioSkip, kTrioCompute};
 constexpr Trained kSystemsOfSameSleeper{kWaiting, kTrioSkip, kTrioCompute};

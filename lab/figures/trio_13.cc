@@ -35,7 +35,7 @@ constexpr uint32_t kIterations = 100;  ///< Source: Trio paper §6.2.
 constexpr uint32_t kIterationsQuick = 4;
 
 constexpr std::array<uint32_t, 4> kSystemsOfRedrawn{kWaiting, kSwitchml, kTrioSkip, kTrioCompute};
-/// A switch that waits costs the same as SwitchML, in a tenth of the run's work.
+/// A switch that waits costs the same as SwitchML, with less work.
 constexpr std::array<uint32_t, 3> kSystemsOfSameSleeper{kWaiting, kTrioSkip, kTrioCompute};
 
 /// Fewer than the figure's: they give means, not samples of the paper's size.

@@ -33,7 +33,6 @@ NAN_GIVEN = (
     "The sum is NaN on every rank, and a GradScaler skips the step; TRIBUTARY_NOT_FINITE=raise raises NotFinite"
 )
 NAN_OFFERED = "With TRIBUTARY_NOT_FINITE=nan the sum becomes NaN on every rank, and a GradScaler skips the step"
-
 FINISHED = "This ends the group; tributary.torch.rejoin() on every rank makes it again"
 
 # Methods of the inner Gloo group. Names differ by torch version; missing ones are skipped.

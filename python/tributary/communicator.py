@@ -259,8 +259,8 @@ class Communicator:
         from mpirun. docs/c-api.md lists the keys.
 
         on_event: called with an Event if this rank waits for longer than a second, if an aggregator
-        does not answer, and for degraded results and stragglers, in a thread of the library. It must not close the communicator or
-        wait for an operation. By default the logger "tributary" gets the events, of each straggler
+        does not answer, and for degraded results and stragglers, in a thread of the library. It must
+        not close the communicator or wait for an operation. By default the logger "tributary" gets the events, of each straggler
         at most one in ten seconds. None: no calls.
 
         Ctrl-C interrupts the wait for the other ranks.
