@@ -70,7 +70,8 @@ struct Event {
   uint8_t detail = 0;
   uint16_t job = 0;
   uint16_t rank = kNoRank;
-  bool open = false;  ///< A run that had not ended when the recording was written.
+  bool open =
+      false;  ///< The first block of a run that had not ended when the recording was written.
   uint32_t block = 0;
   uint32_t count = 0;  ///< Blocks; 0: the event is not about a block.
   uint64_t value = 0;

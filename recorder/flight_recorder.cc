@@ -128,7 +128,7 @@ bool FlightRecorder::write_section(const Writer& writer, Sink& sink) {
   }
   std::array<Words, kRunKinds> runs;
   for (uint32_t kind = 0; kind < kRunKinds; kind++) {
-    runs[kind] = to_words(writer.open_run(static_cast<Kind>(kind)));
+    runs[kind] = to_words(writer.begun_run(static_cast<Kind>(kind)));
   }
   const SectionEnd section_end{.put_count = ring.put_count(), .left_out = writer.left_out()};
   return sink.put(bytes_of(section_end)) && sink.put(std::as_bytes(std::span(runs)));

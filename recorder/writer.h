@@ -2,18 +2,17 @@
 /// @file
 /// The recording end of one thread: a ring, and the runs of blocks that are still growing.
 ///
-/// Model:   Packets come in trains of consecutive blocks. add() lengthens the open run of its kind
-///          if the block continues it; otherwise it puts the run into the ring and begins another.
-///          So a train costs one event, and a packet one comparison and one store.
-///          The owner calls flush() between two bursts, so that no run is older than its burst.
-/// Threads: One thread writes. open_run() and the counts may be read by any thread.
+/// Model:   Packets come in trains of consecutive blocks. A block that continues a run lengthens it,
+///          which costs a comparison and an addition. Any other block begins a run. flush() puts
+///          the runs into the ring, one event each. The owner calls it between two bursts, so that
+///          no run is older than its burst.
+/// Threads: One thread writes. begun_run() and the counts may be read by any thread.
 /// Memory:  Taken in the constructor.
 /// Tests:   tests/recorder/writer_test.cc
 #pragma once
 
 #include <array>
 #include <atomic>
-#include <bit>
 #include <cstdint>
 
 #include "base/time.h"
@@ -22,22 +21,47 @@
 
 namespace tributary::recorder {
 
+/// A run of consecutive blocks that grows. It lies where its owner finds it at little cost, such as
+/// beside the state of a source.
+class BlockRun {
+ public:
+  /// Lengthens the run if the block continues it. @return whether it does.
+  [[nodiscard]] bool take(uint32_t block) {
+    if (next_ != block) return false;
+    next_++;
+    return true;
+  }
+  /// Begins a run that nobody records, so that take() is as fast without a recorder.
+  void begin_unrecorded(uint32_t block) { next_ = uint64_t{block} + 1; }
+
+ private:
+  friend class Writer;
+  static constexpr uint64_t kNoBlock = UINT64_MAX;
+
+  uint64_t next_ = kNoBlock;  ///< The block that continues the run; up to 2^32, so none may.
+  uint32_t first_ = 0;
+  Kind kind_ = Kind::kNone;  ///< kNone: no writer has the run.
+  uint16_t job_ = 0;
+  uint16_t rank_ = kNoRank;
+  Instant at_;
+};
+
 class alignas(128) Writer {
  public:
   /// @param capacity Events in the ring; a power of two.
   /// @param track    See SectionHeader.
   explicit Writer(uint32_t capacity, uint32_t track = 0) : track_(track), ring_(capacity) {}
 
-  /// Records that something happened to a block. @pre `kind` is a run of blocks.
+  /// Records that something happened to a block that does not continue the owner's run: ends the
+  /// run and begins another. `run` must stay at its address until flush().
+  /// noinline: keeps the packet path small.
+  [[gnu::noinline]] void begin(BlockRun& run, Kind kind, uint32_t job, uint32_t rank,
+                               uint32_t block, Instant now);
+  /// Records that something happened to a block, with the writer's own run of this kind.
   void add(Kind kind, uint32_t job, uint32_t rank, uint32_t block, Instant now) {
-    Run& run = runs_[static_cast<uint32_t>(kind)];
-    const uint64_t key = key_of(job, rank, block);
-    // Relaxed, here and below: this thread is the only writer, and a reader expects torn runs.
-    if (run.next.load(std::memory_order_relaxed) == key) [[likely]] {
-      run.next.store(key + 1, std::memory_order_relaxed);
-    } else {
-      begin(kind, key, now);
-    }
+    BlockRun& run = own_runs_[static_cast<uint32_t>(kind)];
+    if (run.job_ == job && run.rank_ == rank && run.take(block)) return;
+    begin(run, kind, job, rank, block, now);
   }
 
   /// Records a single event. Runs that are open come before it.
@@ -47,12 +71,8 @@ class alignas(128) Writer {
     ring_.put(to_words(event));
   }
 
-  /// Ends the open runs.
-  void flush() {
-    for (; open_kinds_ != 0; open_kinds_ &= open_kinds_ - 1) {
-      end(static_cast<Kind>(std::countr_zero(open_kinds_)));
-    }
-  }
+  /// Ends all runs.
+  void flush();
 
   /// Counts an event that was left out to keep the others.
   void leave_out() {
@@ -63,40 +83,28 @@ class alignas(128) Writer {
   [[nodiscard]] uint32_t track() const { return track_; }
   [[nodiscard]] const Ring& ring() const { return ring_; }
   [[nodiscard]] uint64_t left_out() const { return left_out_.load(std::memory_order_relaxed); }
-  /// Returns the open run of a kind; its kind is kNone if there is none. If the writer changes it
-  /// meanwhile, the copy may mix two runs, or be in the ring as well.
-  [[nodiscard]] Event open_run(Kind kind) const;
+  /// Returns the run of a kind that began last, with its first block only; its kind is kNone after
+  /// flush(). If the writer begins another one meanwhile, the copy may mix the two.
+  [[nodiscard]] Event begun_run(Kind kind) const;
 
  private:
-  /// The blocks of a run have the keys first … next - 1.
-  struct Run {
-    std::atomic<uint64_t> next{kNoKey};
-    std::atomic<uint64_t> first{kNoKey};
+  /// Most runs between two calls of flush(); another one ends them all.
+  static constexpr uint32_t kRunsMax = 64;
+  /// The run of a kind that began last, for readers in other threads.
+  struct Begun {
+    std::atomic<uint64_t> name{kNoName};  ///< Job, rank and block.
     std::atomic<int64_t> at_ticks{0};
   };
-  static constexpr uint64_t kNoKey = UINT64_MAX;
-  // The bits between block and rank stay 0, so no block continues a run that ends at 2^32 - 1.
-  static constexpr uint32_t kRankShift = 36;
-  static constexpr uint32_t kJobShift = 52;
+  static constexpr uint64_t kNoName = UINT64_MAX;  // No job is 0xffff.
 
-  static constexpr uint64_t key_of(uint32_t job, uint32_t rank, uint32_t block) {
-    return uint64_t{job} << kJobShift | uint64_t{rank} << kRankShift | block;
-  }
-  static constexpr Event event_of(Kind kind, uint64_t first, uint64_t next, int64_t at_ticks) {
-    return {.at_ns = in_nanoseconds(Duration::from_ticks(at_ticks)),
-            .kind = kind,
-            .job = static_cast<uint16_t>(first >> kJobShift),
-            .rank = static_cast<uint16_t>(first >> kRankShift),
-            .block = static_cast<uint32_t>(first),
-            .count = static_cast<uint32_t>(next - first)};
-  }
-  /// noinline: keeps the packet path small.
-  [[gnu::noinline]] void begin(Kind kind, uint64_t key, Instant now);
-  void end(Kind kind);
+  void end(BlockRun& run);
 
-  std::array<Run, kRunKinds> runs_;
+  std::array<BlockRun, kRunKinds> own_runs_;
+  std::array<BlockRun*, kRunsMax>
+      runs_{};  ///< The first run_count_ are those to flush, in their order.
+  uint32_t run_count_ = 0;
   const uint32_t track_;
-  uint32_t open_kinds_ = 0;  ///< Bit i: runs_[i] is open.
+  std::array<Begun, kRunKinds> begun_;
   std::atomic<uint64_t> left_out_{0};
   Ring ring_;
 };

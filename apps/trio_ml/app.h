@@ -50,6 +50,7 @@ class App {
   /// Tells the members that the server ends. The engine calls it after the last burst.
   template <microcode::Machine M>
   void stop(M& m) {
+    shard_.end_runs();
     if (shard_.index() != 0) return;
     for (Job* job : shard_.jobs()) end_memberships(m, shard_, *job, Reason::kServerStopped);
   }

@@ -240,7 +240,11 @@ class Emission {
     m_.instruction(kBuildHeader);
     build_head(job_, block_, /*upward=*/false);
     count(m_, shard_, block_.degraded ? Outcome::kBlockDegraded : Outcome::kBlockCompleted);
-    record(block_.degraded ? recorder::Kind::kDegraded : recorder::Kind::kCompleted);
+    if (block_.degraded) [[unlikely]] {
+      record(recorder::Kind::kDegraded);
+    } else {
+      record_completion(shard_, job_, block_.block_id, m_.now());
+    }
   }
   /// Frees the record and keeps the result.
   auto retire_block() {

@@ -59,6 +59,7 @@ Job::Job(const JobConfig& job_config, Session& job_session, BlockWindow job_wind
       upward_end(config.auth, config.id, lane),
       reports(config.reports && lane == 0 ? config.sources : 0),
       sources(config.sources),
+      arrivals(config.sources),
       keys_(config.sources),
       budgets_(config.sources, budget_of(config)) {
   record.src_mask = first_sources(config.sources);

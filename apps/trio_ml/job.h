@@ -24,6 +24,7 @@
 #include "auth/session_seal.h"
 #include "memory/idle_pages.h"
 #include "memory/ref_bits.h"
+#include "recorder/writer.h"
 #include "timers/periodic_timers.h"
 #include "wire/trio_ml.h"
 
@@ -68,7 +69,10 @@ class Job {
   uint64_t blocks_begun = 0;           ///< Count at the frequent timer's last visit.
   std::vector<SourceState> sources;    ///< Shape [config.sources].
   std::vector<Endpoint> destinations;  ///< Of results: the known addresses, or the group.
-  std::unique_ptr<BlockTable> table;   ///< Null: no machine prices hash operations.
+  std::vector<recorder::BlockRun>
+      arrivals;                       ///< Shape [config.sources]: blocks that it contributed to.
+  recorder::BlockRun completions;     ///< Blocks with all contributions.
+  std::unique_ptr<BlockTable> table;  ///< Null: no machine prices hash operations.
 
   /// Switches to the session that shard 0 started. A change of session discards all blocks.
   void adopt(uint32_t session_number) {

@@ -50,6 +50,13 @@ recorder::Kind kind_of(EventKind kind) {
 
 }  // namespace
 
+void begin_run(const Shard& shard, recorder::Kind kind, const Job& job, recorder::BlockRun& run,
+               uint32_t rank, uint32_t block_id, Instant now) {
+  recorder::Writer* const writer = shard.record_writer();
+  if (writer == nullptr) return run.begin_unrecorded(block_id);
+  writer->begin(run, kind, job.config.id, rank, block_id, now);
+}
+
 void record_refusal(Shard& shard, Outcome why, const Job* job, const wire::TrioMlFields& header,
                     Instant now) {
   recorder::Writer* const writer = shard.record_writer();

@@ -2,8 +2,9 @@
 /// @file
 /// The aggregation program's events for the flight recorder.
 ///
-/// Model:   A block's event costs a comparison and a store if the block continues a train, and about
-///          thirty stores otherwise. Without a recorder it costs one comparison.
+/// Model:   Contributions and results come in runs of consecutive blocks, which lie in the job. A
+///          block that continues its run costs a comparison and an addition, with and without a
+///          recorder; any other begins a run (recorder::Writer).
 /// Threads: The shard's core.
 /// Tests:   tests/apps/trio_ml/recording_test.cc
 #pragma once
@@ -29,11 +30,27 @@ inline void record_block(const Shard& shard, recorder::Kind kind, const Job& job
   }
 }
 
+/// Records that something happened to a block that does not continue the job's run.
+[[gnu::noinline]] void begin_run(const Shard& shard, recorder::Kind kind, const Job& job,
+                                 recorder::BlockRun& run, uint32_t rank, uint32_t block_id,
+                                 Instant now);
+
 /// Records a contribution that was added.
-inline void record_arrival(const Shard& shard, const Job& job, const wire::TrioMlFields& header,
+inline void record_arrival(const Shard& shard, Job& job, const wire::TrioMlFields& header,
                            Instant now) {
-  record_block(shard, recorder::Kind::kArrived, job, recorded_rank(job, header.src_id),
-               header.block_id, now);
+  recorder::BlockRun& run = job.arrivals[header.src_id];
+  if (run.take(header.block_id)) [[likely]]
+    return;
+  begin_run(shard, recorder::Kind::kArrived, job, run, recorded_rank(job, header.src_id),
+            header.block_id, now);
+}
+
+/// Records a result with every expected contribution.
+inline void record_completion(const Shard& shard, Job& job, uint32_t block_id, Instant now) {
+  if (job.completions.take(block_id)) [[likely]]
+    return;
+  begin_run(shard, recorder::Kind::kCompleted, job, job.completions, recorder::kNoRank, block_id,
+            now);
 }
 
 /// Records a refused packet, unless the budget for refusals is spent.

@@ -79,6 +79,7 @@ void Shard::insert(std::unique_ptr<Job> job) {
 }
 
 std::unique_ptr<Job> Shard::remove(uint8_t id) {
+  end_runs();  // They lie in the job.
   std::erase(in_order_, jobs_[id].get());
   if (job_table_ != nullptr && jobs_[id] != nullptr) job_table_->erase(id);
   return std::move(jobs_[id]);
@@ -90,8 +91,13 @@ void Shard::set_timeout(uint8_t id, Duration timeout, Instant now) {
 }
 
 void Shard::record_to(recorder::Writer* recorder) {
-  if (recorder_ != nullptr) recorder_->flush();
+  end_runs();
   recorder_ = recorder;
+  // Otherwise a block that continues a run from before would never be recorded.
+  for (Job* job : in_order_) {
+    std::fill(job->arrivals.begin(), job->arrivals.end(), recorder::BlockRun());
+    job->completions = recorder::BlockRun();
+  }
 }
 
 void Shard::note(const Job& job, uint32_t source, Event event) {
@@ -114,7 +120,7 @@ void Shard::note(const Event& event) {
 }
 
 void Shard::begin_burst() {
-  if (recorder_ != nullptr) recorder_->flush();
+  end_runs();
   for (Job* job : in_order_) {
     if (job->window.has_cooling()) job->window.free_cooling();
   }

@@ -76,8 +76,12 @@ class Shard {
   /// Notes events in this ring from now on; null: notes none.
   void log_to(EventRing* events) { events_ = events; }
   /// Records packets and events with this writer from now on; null: records none. The writer must
-  /// outlive the shard or the next call.
+  /// outlive the shard or the next call, and be used by nobody else until then.
   void record_to(recorder::Writer* recorder);
+  /// Puts all runs of blocks into the recording.
+  void end_runs() {
+    if (recorder_ != nullptr) recorder_->flush();
+  }
   /// Returns the writer for recording.h; null: there is none.
   [[nodiscard]] recorder::Writer* record_writer() const { return recorder_; }
   /// Takes a token for the record of a refused packet. @return false if none is left.

@@ -4,7 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <set>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "tests/support/seed.h"
@@ -49,10 +52,13 @@ TEST(Writer, TrainOfBlocksIsOneEvent) {
   Writer writer(64);
   for (uint32_t block = 100; block < 116; block++) writer.add(Kind::kArrived, 1, 2, block, kNow);
   EXPECT_EQ(writer.ring().put_count(), 0U);  // The run is open.
-  const Event open = writer.open_run(Kind::kArrived);
-  EXPECT_EQ(open.block, 100U);
-  EXPECT_EQ(open.count, 16U);
-  EXPECT_TRUE(open.open);
+  const Event begun = writer.begun_run(Kind::kArrived);
+  EXPECT_EQ(begun.at_ns, 5'000);
+  EXPECT_EQ(begun.job, 1);
+  EXPECT_EQ(begun.rank, 2);
+  EXPECT_EQ(begun.block, 100U);
+  EXPECT_EQ(begun.count, 1U);
+  EXPECT_TRUE(begun.open);
 
   writer.flush();
   const auto events = events_of(writer);
@@ -64,7 +70,7 @@ TEST(Writer, TrainOfBlocksIsOneEvent) {
   EXPECT_EQ(events[0].block, 100U);
   EXPECT_EQ(events[0].count, 16U);
   EXPECT_FALSE(events[0].open);
-  EXPECT_EQ(writer.open_run(Kind::kArrived).kind, Kind::kNone);
+  EXPECT_EQ(writer.begun_run(Kind::kArrived).kind, Kind::kNone);
 }
 
 TEST(Writer, AnotherJobRankOrBlockBeginsAnotherRun) {
@@ -96,6 +102,47 @@ TEST(Writer, KindsHaveRunsOfTheirOwn) {
   EXPECT_EQ(events[0].count, 3U);
   EXPECT_EQ(events[1].kind, Kind::kCompleted);
   EXPECT_EQ(events[1].rank, kNoRank);
+}
+
+/// Records as an owner of runs does.
+void add_to(BlockRun& run, Writer& writer, uint32_t rank, uint32_t block) {
+  if (!run.take(block)) writer.begin(run, Kind::kArrived, 1, rank, block, kNow);
+}
+
+TEST(Writer, SourcesThatTakeTurnsHaveOneRunEach) {
+  Writer writer(64);
+  std::array<BlockRun, 2> runs;
+  for (uint32_t block = 7; block < 10; block++) {
+    for (uint32_t rank = 0; rank < 2; rank++) add_to(runs[rank], writer, rank, block);
+  }
+  add_to(runs[0], writer, 0, 20);  // Ends its run.
+  EXPECT_EQ(writer.ring().put_count(), 1U);
+  writer.flush();
+  add_to(runs[1], writer, 1, 10);  // Would have continued it.
+  writer.flush();
+  const auto events = events_of(writer);
+  ASSERT_EQ(events.size(), 4U);
+  EXPECT_EQ(events[0].rank, 0);
+  EXPECT_EQ(events[0].block, 7U);
+  EXPECT_EQ(events[0].count, 3U);
+  EXPECT_EQ(events[1].block, 20U);
+  EXPECT_EQ(events[2].rank, 1);
+  EXPECT_EQ(events[2].count, 3U);
+  EXPECT_EQ(events[3].block, 10U);
+}
+
+TEST(Writer, MoreRunsThanItHoldsAreEndedEarly) {
+  Writer writer(512);
+  std::vector<BlockRun> runs(200);
+  for (uint32_t block = 0; block < 2; block++) {
+    for (uint32_t rank = 0; rank < runs.size(); rank++) add_to(runs[rank], writer, rank, block);
+  }
+  writer.flush();
+  std::set<std::pair<uint32_t, uint32_t>> recorded;
+  for (const Event& event : events_of(writer)) {
+    for (uint32_t i = 0; i < event.count; i++) recorded.emplace(event.rank, event.block + i);
+  }
+  EXPECT_EQ(recorded.size(), 400U);
 }
 
 TEST(Writer, BlockIdsThatWrapBeginAnotherRun) {
@@ -139,6 +186,7 @@ TEST(Writer, RandomBlocksMatchModel) {
   SCOPED_TRACE(testing::replay_hint(seed));
   testing::Prng prng(seed);
   Writer writer(1U << 16);
+  std::array<BlockRun, 4> runs;  // Of kArrived, for each rank.
   // Kind, job, rank and block of each call. Runs must give back exactly these.
   std::vector<std::tuple<Kind, uint32_t, uint32_t, uint32_t>> model;
   uint32_t block = 0;
@@ -146,7 +194,11 @@ TEST(Writer, RandomBlocksMatchModel) {
     const auto kind = static_cast<Kind>(1 + prng.below(3));
     const uint32_t rank = prng.below(20) == 0 ? prng.below(4) : 1;
     block = prng.below(10) == 0 ? prng.below(1000) : block + 1;
-    writer.add(kind, 1, rank, block, kNow);
+    if (kind == Kind::kArrived) {
+      add_to(runs[rank], writer, rank, block);
+    } else {
+      writer.add(kind, 1, rank, block, kNow);
+    }
     model.emplace_back(kind, 1, rank, block);
     if (prng.below(50) == 0) writer.flush();
   }
