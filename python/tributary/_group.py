@@ -17,6 +17,7 @@ from ._backward import reduces_gradients
 from ._collectives import Collectives, check_variable, refuse_shared_elements
 from ._gloo import of_contiguous, register
 from ._meetings import Meetings
+from ._methods import complete
 from ._staging import Submitter, copy_to_host
 from ._urgency import Urgency
 from ._work import KeptWorks, Submissions, TributaryWork, Waiters, memory_of, tensors_in
@@ -35,29 +36,6 @@ NAN_GIVEN = (
 NAN_OFFERED = "With TRIBUTARY_NOT_FINITE=nan the sum becomes NaN on every rank, and a GradScaler skips the step"
 FINISHED = "This ends the group; tributary.torch.rejoin() on every rank makes it again"
 
-# Methods of the inner Gloo group. Names differ by torch version; missing ones are skipped.
-DELEGATED = (
-    "allgather_coalesced",
-    "alltoall_base",
-    "barrier",
-    "gather",
-    "monitored_barrier",
-    "recv",
-    "recv_anysource",
-    "scatter",
-    "send",
-)
-
-# Collectives that count as a call. allreduce counts those of allreduce_coalesced; reduce_scatter counts itself.
-COUNTED = ("_allgather_base", "allgather", "alltoall", "broadcast", "reduce")
-# Collectives that call others.
-OF_SUMS = (
-    "_reduce_scatter_base", "allgather_into_tensor_coalesced", "allreduce", "allreduce_coalesced", "reduce_scatter",
-    "reduce_scatter_tensor_coalesced",
-)
-# Calls between two ranks, which are not meetings of all.
-OF_TWO_RANKS = ("recv", "recv_anysource", "send")
-
 
 class Degraded(
     collections.namedtuple("Degraded", "number blocks degraded_blocks missing ranges")
@@ -65,6 +43,7 @@ class Degraded(
     """An all-reduce that lacks ranks. `number` counts the group's all-reduces from 0."""
 
 
+@complete
 class TributaryGroup(Collectives, dist.ProcessGroup):
     """All ranks of a job; the module's docstring says which calls go to the aggregator."""
 
@@ -380,64 +359,6 @@ class TributaryGroup(Collectives, dist.ProcessGroup):
 
     def name(self):
         return BACKEND
-
-
-def delegate(method):
-    def delegated(self, *arguments, **named):
-        self.calls += 1
-        return getattr(self.inner, method)(*arguments, **named)
-
-    delegated.__name__ = method
-    return delegated
-
-
-def _count(function):
-    @functools.wraps(function)
-    def counted(self, *arguments, **named):
-        self.calls += 1
-        return function(self, *arguments, **named)
-
-    return counted
-
-
-def _in_order(function):
-    """Makes an operation of Gloo wait for all-reduces of its tensors that are in flight."""
-
-    @functools.wraps(function)
-    def ordered(self, *arguments, **named):
-        self.settle_works_of(arguments)
-        return function(self, *arguments, **named)
-
-    return ordered
-
-
-def _meet(function):
-    @functools.wraps(function)
-    def meeting(self, *arguments, **named):
-        return self.meet_in(lambda: function(self, *arguments, **named))
-
-    return meeting
-
-
-def _remember(function):
-    """Lets _end_coalescing() wait for the works of this method."""
-
-    @functools.wraps(function)
-    def remembering(self, *arguments, **named):
-        return self.remember_coalesced(function(self, *arguments, **named))
-
-    return remembering
-
-
-for _method in DELEGATED:
-    if hasattr(dist.ProcessGroup, _method):
-        _function = _in_order(delegate(_method))
-        setattr(TributaryGroup, _method, _function if _method in OF_TWO_RANKS else _meet(_function))
-for _method in COUNTED:
-    setattr(TributaryGroup, _method, _meet(_in_order(_count(getattr(Collectives, _method)))))
-for _method in (*DELEGATED, *COUNTED, *OF_SUMS):
-    if hasattr(TributaryGroup, _method):
-        setattr(TributaryGroup, _method, _remember(getattr(TributaryGroup, _method)))
 
 
 def op_name_of(opts):
