@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 
 #include "base/assert.h"
 #include "base/clock.h"
@@ -85,22 +86,25 @@ void Channel::loop() {
   while (!ended) {
     const Instant now = monotonic_now();
     take_requests(now);
-    const bool received = receive(now);
-    if (!received) check_refusals(now);
+    const uint32_t received = receive(now);
+    if (received == 0) check_refusals(now);
     protocol_->on_time(now);
     tell_gate();
-    const bool sent = send(now);
+    const uint32_t sent = send(now);
     tell_gate();
     publish_progress();
     notify_owner();
     // True after the last good-bye.
     ended = protocol_->phase() == TensorProtocol::Phase::kEnded &&
-            protocol_->next_deadline() == Instant::never() && !sent;
+            protocol_->next_deadline() == Instant::never() && sent == 0;
     if (protocol_->group().is_set() && !group_is_open_) open_group();
-    if (received && waits_) yield_rule_.on_packet(now - busy_at_);
-    waits_ = !received && !sent;
+    if (received > 0 && waits_) yield_rule_.on_packet(now - busy_at_);
+    waits_ = received == 0 && sent == 0;
     if (!waits_) {
       busy_at_ = now;
+      // A full burst leaves packets behind.
+      if (received > 0 && received < engine::kBurstPackets && sent < engine::kBurstPackets)
+        nap(now);
     } else if (!protocol_->idle() && yield_rule_.pays()) {
       yield_rule_.on_yield();
       std::this_thread::yield();
@@ -127,6 +131,7 @@ void Channel::take_requests(Instant now) {
     failure = std::exchange(requested_failure_, {});
     leave = leave_requested_;
   }
+  if (!taken_.empty() && protocol_->idle()) nap_rule_.begin();
   for (Part* part : taken_) {
     protocol_->submit(part->transfer, now);
     in_work_.push_back(part);
@@ -140,12 +145,13 @@ void Channel::take_requests(Instant now) {
   }
 }
 
-bool Channel::receive(Instant now) {
-  const bool own = receive_from(queue_, now);
-  return (group_port_ != nullptr && receive_from(group_port_->queue(0), now)) || own;
+uint32_t Channel::receive(Instant now) {
+  uint32_t count = receive_from(queue_, now);
+  if (group_port_ != nullptr) count += receive_from(group_port_->queue(0), now);
+  return count;
 }
 
-bool Channel::receive_from(engine::PortQueue& from, Instant now) {
+uint32_t Channel::receive_from(engine::PortQueue& from, Instant now) {
   const uint32_t count = from.receive(burst_);
   for (uint32_t i = 0; i < count; i++) {
     const engine::Packet& packet = burst_[i];
@@ -154,7 +160,7 @@ bool Channel::receive_from(engine::PortQueue& from, Instant now) {
     protocol_->on_packet(
         {.from = packet.source, .stored = packet.bytes(), .size_bytes = packet.size}, now);
   }
-  return count > 0;
+  return count;
 }
 
 /// Tells the protocol about ICMP messages of the peer's machine, and about the end of a connection.
@@ -201,7 +207,15 @@ void Channel::sleep(Instant now) {
   }
 }
 
-bool Channel::send(Instant now) {
+/// Leaves results unread for a while, if that costs no time.
+void Channel::nap(Instant now) {
+  const Duration nap = std::min(nap_rule_.next(protocol_->progress(), protocol_->window(),
+                                               protocol_->straggler_timeout(), now),
+                                protocol_->next_deadline() - now);
+  if (nap > Duration()) std::this_thread::sleep_for(std::chrono::nanoseconds(in_nanoseconds(nap)));
+}
+
+uint32_t Channel::send(Instant now) {
   uint32_t count = 0;
   while (count < engine::kBurstPackets) {
     std::byte* bytes = send_bytes_.data() + size_t{count} * packet_bytes_;
@@ -211,7 +225,7 @@ bool Channel::send(Instant now) {
     sending_[count++] = {bytes, packet.size_bytes, packet.to};
   }
   queue_.transmit(std::span(sending_).first(count));
-  return count > 0;
+  return count;
 }
 
 /// Counts this channel at the gate while it has new packets, and holds them back if more urgent ones

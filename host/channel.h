@@ -3,7 +3,8 @@
 /// One thread of a rank: drives a worker's protocol over a port of its own.
 ///
 /// Model:   A round reads the clock once, submits new parts, receives packets and sends packets.
-///          A round without packets sleeps until a packet, a submission or the next deadline.
+///          A round without packets sleeps until a packet, a submission or the next deadline. On
+///          slow links, a round with packets may take a nap (host/nap_rule.h).
 /// Threads: Any thread may call submit(), leave(), fail(), snapshot() and progress(). The channel's
 ///          thread calls the owner and holds no lock then. The owner may hold a lock of its own
 ///          around its calls.
@@ -24,6 +25,7 @@
 #include <vector>
 
 #include "engine/port.h"
+#include "host/nap_rule.h"
 #include "host/send_gate.h"
 #include "host/tensor_parts.h"
 #include "host/tensor_protocol.h"
@@ -109,12 +111,13 @@ class Channel {
  private:
   void loop();
   void take_requests(Instant now);
-  bool receive(Instant now);
-  bool receive_from(engine::PortQueue& from, Instant now);
+  uint32_t receive(Instant now);
+  uint32_t receive_from(engine::PortQueue& from, Instant now);
   void check_refusals(Instant now);
   void open_group();
   void sleep(Instant now);
-  bool send(Instant now);
+  void nap(Instant now);
+  uint32_t send(Instant now);
   void tell_gate();
   void notify_owner();
   void publish_progress();
@@ -135,6 +138,7 @@ class Channel {
   Instant busy_at_;       ///< Time of the last packet, either way.
   bool waits_ = false;    ///< The last round had no packet.
   YieldRule yield_rule_;
+  NapRule nap_rule_;
   std::vector<Part*> taken_;  ///< Swapped with submitted_.
   TensorProtocol::Phase reported_phase_ = TensorProtocol::Phase::kJoining;
   std::array<engine::Packet, engine::kBurstPackets> burst_{};
