@@ -20,12 +20,13 @@ import torch.distributed as dist
 
 from . import _group, aggregators, errors
 from ._gloo import register
+from ._methods import COUNTED, DELEGATED, delegate
 from ._work import KeptWorks, Submissions, TributaryWork, Waiters
 
 VARIABLE = "TRIBUTARY_LOCAL_GROUP"
 LOCAL_BACKENDS = ("nccl", "gloo")
 # Collectives of the group of all ranks, besides those that TributaryGroup hands on, too.
-INNER = (*_group.DELEGATED, *_group.COUNTED, "allreduce_coalesced", "reduce_scatter")
+INNER = (*DELEGATED, *COUNTED, "allreduce_coalesced", "reduce_scatter")
 
 
 def wanted():
@@ -192,7 +193,7 @@ class HierarchicalGroup(dist.ProcessGroup):
 
 for _method in INNER:
     if hasattr(dist.ProcessGroup, _method):
-        setattr(HierarchicalGroup, _method, _group.delegate(_method))
+        setattr(HierarchicalGroup, _method, delegate(_method))
 
 
 class _Sum:

@@ -38,7 +38,7 @@ def complete(group_class):
     """Adds Gloo's methods to the class of the group, and the duties to its own."""
     for method in DELEGATED:
         if hasattr(dist.ProcessGroup, method):
-            function = _in_order(_delegate(method))
+            function = _in_order(delegate(method))
             setattr(group_class, method, function if method in OF_TWO_RANKS else _meet(function))
     for method in COUNTED:
         setattr(group_class, method, _meet(_in_order(_count(getattr(group_class, method)))))
@@ -48,7 +48,7 @@ def complete(group_class):
     return group_class
 
 
-def _delegate(method):
+def delegate(method):
     def delegated(self, *arguments, **named):
         self.calls += 1
         return getattr(self.inner, method)(*arguments, **named)
