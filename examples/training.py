@@ -17,6 +17,8 @@ import time
 import torch
 import torch.distributed as dist
 
+GLOO_RELEASE_S = 0.2  # Assumed.
+
 
 def add_flags(parser):
     parser.add_argument(
@@ -167,6 +169,8 @@ def finish(arguments, rank, result):
     dist.barrier()
     keep_until_exit(dist.group.WORLD)
     dist.destroy_process_group()
+    # Gloo's threads still free tensors. One that does so while the interpreter ends aborts the process.
+    time.sleep(GLOO_RELEASE_S)
     if rank != 0:
         return
     for name, value in result.items():
