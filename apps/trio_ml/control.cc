@@ -34,18 +34,27 @@ Message upstream_probe(const Job& job, const MessageHead& about, uint32_t block_
   return probe;
 }
 
-Message mismatch_notice(const Job& job, const BlockRecord& block, const MessageHead& about) {
+Mismatch mismatch_of(const Job& job, const BlockRecord& block, const MessageHead& contribution) {
+  return {.expected = {.format = block.format,
+                       .tensor_elements = block.tensor_elements,
+                       .scale_bits = block.scale_bits},
+          .ranks = ranks_in(job, block),
+          .given = {.format = contribution.extension.format,
+                    .tensor_elements = contribution.extension.tensor_elements,
+                    .scale_bits = contribution.extension.scale_bits},
+          .given_by = job.session.ranks_of(contribution.header.src_id)};
+}
+
+Message mismatch_notice(const Job& job, const Mismatch& mismatch, const MessageHead& about) {
   Message notice = control_message(job, about, MessageType::kNotice);
-  notice.extension.format = block.format;
-  notice.extension.tensor_elements = block.tensor_elements;
-  notice.extension.scale_bits = block.scale_bits;
+  notice.extension.format = mismatch.expected.format;
+  notice.extension.tensor_elements = mismatch.expected.tensor_elements;
+  notice.extension.scale_bits = mismatch.expected.scale_bits;
   notice.extension.flags = wire::kFlagSourceMask;
-  notice.mask = ranks_in(job, block);
+  notice.mask = mismatch.ranks;
   notice.body.reason = Reason::kMismatch;
-  notice.body.mask = job.session.ranks_of(about.header.src_id);
-  notice.body.given = {.format = about.extension.format,
-                       .tensor_elements = about.extension.tensor_elements,
-                       .scale_bits = about.extension.scale_bits};
+  notice.body.mask = mismatch.given_by;
+  notice.body.given = mismatch.given;
   return notice;
 }
 

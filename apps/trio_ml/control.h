@@ -85,18 +85,22 @@ void tell_generation(M& m, Shard& shard, Job& job, const MessageHead& about, Rea
   send_to_stranger(m, shard, &job, notice, arrival.size, arrival.source, Outcome::kNoticeSent);
 }
 
-/// Returns the notice about a contribution whose tensor differs from its block's: the ranks and
-/// tensor of the block, and the ranks and tensor of the contribution.
-[[nodiscard]] Message mismatch_notice(const Job& job, const BlockRecord& block,
+/// Describes a contribution whose tensor differs from its block's.
+[[nodiscard]] Mismatch mismatch_of(const Job& job, const BlockRecord& block,
+                                   const MessageHead& contribution);
+/// Returns the notice about a mismatch, for the block of the message `about`.
+[[nodiscard]] Message mismatch_notice(const Job& job, const Mismatch& mismatch,
                                       const MessageHead& about);
 
 /// Tells all sources that they disagree about a block's tensor, since its sum can never be right.
 /// After the first notice of a block, tells only the source of the contribution.
 template <microcode::Machine M>
 void tell_mismatch(M& m, Shard& shard, Job& job, BlockRecord& block, const MessageHead& about) {
-  const Message notice = mismatch_notice(job, block, about);
+  const Mismatch mismatch = mismatch_of(job, block, about);
+  const Message notice = mismatch_notice(job, mismatch, about);
   if (!block.mismatch_told) {
     block.mismatch_told = true;
+    if (!job.mismatch) job.mismatch = mismatch;
     notify_all(m, shard, job, notice);
   } else if (job.take_reply_token(about.header.src_id, m.now())) {
     const Endpoint& to = job.sources[about.header.src_id].address;
@@ -105,11 +109,17 @@ void tell_mismatch(M& m, Shard& shard, Job& job, BlockRecord& block, const Messa
 }
 
 /// Answers a source whether the block holds its contribution: sends the mask of contributions. If
-/// an expected source has left, sends a notice that names it instead.
+/// the block can never be summed, sends a notice instead: of the session's first mismatch, or of an
+/// expected source that has left. So a source that begins the block after the notice to all learns the
+/// reason, too.
 /// @param run  The answer about the rest of the run, if the source asked for it.
 template <microcode::Machine M>
 void send_have(M& m, Shard& shard, Job& job, const BlockRecord& block, const MessageHead& about,
                const Endpoint& to, const std::optional<RunReport>& run = {}) {
+  if (block.mismatch_told && job.mismatch) {
+    send_control(m, job, mismatch_notice(job, *job.mismatch, about), to);
+    return count(m, shard, Outcome::kNoticeSent);
+  }
   Message reply = control_message(job, about, MessageType::kHave);
   reply.body.mask = TRIB_MUTANT(kHaveWithoutMask) ? job.record.src_mask : block.rcvd_mask;
   reply.body.upstream = block.phase == BlockPhase::kSentUp;

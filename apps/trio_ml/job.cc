@@ -92,6 +92,7 @@ void Job::start_over(uint32_t session_number) {
   }
   record.active_mask = record.src_mask;
   silent = {};
+  mismatch.reset();
   // The reports of a session that has ended stay until the next one.
   if (session_number != 0) std::fill(reports.begin(), reports.end(), MemberReport());
   for (uint32_t source = 0; source < config.sources; source++) {

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "apps/trio_ml/block_window.h"
@@ -39,6 +40,14 @@ struct alignas(64) SourceState {
 };
 static_assert(sizeof(SourceState) == 64, "a contribution reads one cache line of its source");
 
+/// A disagreement about a block's tensor: the terms of the block and of a contribution to it.
+struct Mismatch {
+  wire::TensorTerms expected{};  ///< Of the block: the first contribution's.
+  SourceMask ranks{};            ///< Ranks that have contributed to the block.
+  wire::TensorTerms given{};     ///< Of the contribution.
+  SourceMask given_by{};         ///< Its ranks.
+};
+
 /// How long a job keeps its memory after a session, so that a session that follows at once finds it.
 /// A session on returned memory takes a page fault for each 4 KiB that it uses. Assumed: a program
 /// that runs workers in a loop starts the next ones within this time.
@@ -66,6 +75,7 @@ class Job {
   JobRecord record;
   std::vector<MemberReport> reports;   ///< Shape [config.sources]; empty but on shard 0.
   SourceMask silent{};                 ///< Shard 0: members whose silence was noted.
+  std::optional<Mismatch> mismatch;    ///< The first one of the adopted session.
   uint64_t blocks_begun = 0;           ///< Count at the frequent timer's last visit.
   std::vector<SourceState> sources;    ///< Shape [config.sources].
   std::vector<Endpoint> destinations;  ///< Of results: the known addresses, or the group.

@@ -243,6 +243,20 @@ TEST_F(Misfortune, EveryRankGetsTheMismatchNotice) {
   EXPECT_EQ(longer.outcome.status, Status::kMismatch);
 }
 
+TEST_F(Misfortune, ARankThatComesAfterAMismatchIsToldOfItAndNotOfTheLeavers) {
+  start(job());
+  const host::Transfer& shorter = reduce(0, 3);
+  const host::Transfer& longer = reduce(1, 4);
+  ASSERT_TRUE(
+      net.run_until(net.now() + milliseconds(100), [&] { return shorter.done && longer.done; }));
+  net.run_until(net.now() + milliseconds(20), [] { return false; });  // Their good-byes arrive.
+  const host::Transfer& late = reduce(2, 3);
+  ASSERT_TRUE(done_within(late, milliseconds(100)));
+  EXPECT_EQ(late.outcome.status, Status::kMismatch);
+  EXPECT_THAT(late.outcome.text,
+              HasSubstr("rank 1 gives the sum of 4 int32 where rank 0 gave the sum of 3"));
+}
+
 // --- Sessions ---
 
 TEST_F(Misfortune, BusyAndIdleSessionsStayAlive) {

@@ -190,6 +190,23 @@ TEST_P(Control, ProbeGetsANoticeIfAPeerHasLeft) {
   EXPECT_EQ(notice.message.body.source, 1);
 }
 
+// The notice to all comes too early for a source that begins the block later.
+TEST_P(Control, ProbeOfAMismatchedBlockGetsItsNoticeAlsoAfterThePeersHaveLeft) {
+  start();
+  contribute(1, 0, {5});
+  bed_->deliver(members_[0].contribution_bytes(0, {5, 6}), worker(0));
+  contribute(1, 1, {5});  // A block without a mismatch.
+  bed_->deliver(encoded(members_[0].message(MessageType::kLeave, 0)), worker(0));
+  const Reply notice = probe(1, 0);
+  EXPECT_EQ(notice.message.extension.type, MessageType::kNotice);
+  EXPECT_EQ(notice.message.body.reason, Reason::kMismatch);
+  EXPECT_EQ(notice.message.body.mask, sources({0}));
+  EXPECT_EQ(notice.message.body.given.tensor_elements, 2U);
+  EXPECT_EQ(notice.message.mask, sources({1}));
+  EXPECT_EQ(notice.message.extension.tensor_elements, 1U);
+  EXPECT_EQ(probe(1, 1).message.body.reason, Reason::kPeerLeft);
+}
+
 TEST_P(Control, WithdrawnJoinIsNotCounted) {
   bed_ = std::make_unique<Bed>(kJob, GetParam());
   static_cast<void>(deliver_join(*bed_, join_message(0, 100, 2), worker(0)));
