@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
+
 #include "tests/apps/trio_ml/bed.h"
 
 namespace tributary::trio_ml {
@@ -101,6 +103,36 @@ TEST_F(Recording, NothingIsRecordedWhenItIsOff) {
   bed_.contribute(0, 3, 0, {1});
   bed_.run();
   EXPECT_EQ(writer_.ring().put_count(), 0U);
+}
+
+TEST_F(Recording, ARecorderThatComesInTheMiddleOfARunRecordsTheRest) {
+  bed_.shard().record_to(nullptr);
+  bed_.contribute(0, 3, 0, {1});
+  bed_.contribute(1, 3, 0, {1});
+  bed_.shard().record_to(&writer_);
+  bed_.contribute(0, 4, 0, {1});  // Continues both runs.
+  bed_.contribute(1, 4, 0, {1});
+  bed_.run();
+  const auto events = events_of(writer_);
+  ASSERT_EQ(events.size(), 3U);  // Two arrivals and a result.
+  for (const recorder::Event& event : events) {
+    EXPECT_EQ(event.block, 4U);
+    EXPECT_EQ(event.count, 1U);
+  }
+}
+
+TEST_F(Recording, RunsOfAJobThatIsRemovedAreRecorded) {
+  bed_.contribute(0, 3, 0, {1});
+  const std::unique_ptr<Job> removed = bed_.shard().remove(kJob.id);
+  ASSERT_NE(removed, nullptr);
+  EXPECT_EQ(events_of(writer_, Kind::kArrived).size(), 1U);
+}
+
+TEST_F(Recording, RunsOfTheLastBurstAreRecordedAtTheEnd) {
+  bed_.contribute(0, 3, 0, {1});
+  EXPECT_EQ(events_of(writer_).size(), 0U);
+  bed_.core().stop(bed_.now());
+  EXPECT_EQ(events_of(writer_, Kind::kArrived).size(), 1U);
 }
 
 class SessionRecording : public Recording {
