@@ -207,7 +207,7 @@ void Channel::sleep(Instant now) {
   }
 }
 
-/// Leaves results unread for a while, if that costs no time.
+/// Leaves results unread for a while, if that costs no time. wake() does not end a nap.
 void Channel::nap(Instant now) {
   const Duration nap = std::min(nap_rule_.next(protocol_->progress(), protocol_->window(),
                                                protocol_->straggler_timeout(), now),
