@@ -63,11 +63,19 @@ function(tributary_library name)
   endif()
 endfunction()
 
-# tributary_tests(NAME LABELS... DEPENDS targets...): one test program from every *_test.cc of the
-# calling folder and of the sub-folders that have no CMakeLists.txt of their own. LABELS "threads"
-# selects it for the ThreadSanitizer run.
+# Properties of tests that start programs: each of these has its own threads, and several tests measure.
+# So no other test runs beside them. A sanitizer's build measures nothing: there tests in memory run
+# beside them, and ctest starts with them, so that both cores are busy until the end.
+set(TRIBUTARY_STARTS_PROGRAMS RUN_SERIAL TRUE)
+if(TRIBUTARY_SANITIZE)
+  set(TRIBUTARY_STARTS_PROGRAMS RESOURCE_LOCK programs COST 1000)
+endif()
+
+# tributary_tests(NAME [STARTS_PROGRAMS] LABELS... DEPENDS targets...): one test program from every
+# *_test.cc of the calling folder and of the sub-folders that have no CMakeLists.txt of their own.
+# LABELS "threads" selects it for the ThreadSanitizer run.
 function(tributary_tests name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "LABELS;DEPENDS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "STARTS_PROGRAMS" "" "LABELS;DEPENDS")
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*_test.cc)
   file(GLOB_RECURSE programs CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*/CMakeLists.txt)
   foreach(program IN LISTS programs)
@@ -78,6 +86,9 @@ function(tributary_tests name)
   target_link_libraries(${name}_tests PRIVATE tributary_test_support ${arg_DEPENDS})
   tributary_test_program(${name}_tests)
   set(properties TIMEOUT 240)
+  if(arg_STARTS_PROGRAMS)
+    list(APPEND properties ${TRIBUTARY_STARTS_PROGRAMS})
+  endif()
   if(arg_LABELS)
     list(APPEND properties LABELS ${arg_LABELS})
   endif()

@@ -71,9 +71,23 @@ build() {
 }
 
 # run_tests PRESET: runs the tests. Shows the output of failed tests, and only the summary of the
-# others.
+# others. Failed tests run a second time, because on a busy machine a process of a test may start too
+# late, but not if a sanitizer has found a defect.
 run_tests() {
   echo "Running the tests ($1) …"
-  without_randomisation ctest --preset "$1" -j "$(nproc)" |
+  run_ctest "$1" && return
+  if grep -qE 'ERROR: (Address|Leak)Sanitizer|WARNING: ThreadSanitizer|runtime error:' \
+    "build/$1/Testing/Temporary/LastTest.log"; then
+    return 1
+  fi
+  echo "Running the failed tests again ($1) …"
+  run_ctest "$1" --rerun-failed
+}
+
+# run_ctest PRESET ARGUMENTS...: runs ctest without lines about tests that pass.
+run_ctest() {
+  local preset=$1
+  shift
+  without_randomisation ctest --preset "$preset" -j "$(nproc)" "$@" |
     grep -vE '^ *(Start +[0-9]+:|[0-9]+/[0-9]+ Test +#[0-9]+: .* Passed )'
 }
