@@ -105,11 +105,12 @@ microcode::Thread age_blocks(M& m, Shard& shard, Job& job, timers::TimerSlice sl
 
 /// Runs the infrequent timer thread. It declares a source a permanent straggler if a block aged out
 /// without it and it contributed to no block for a whole period. New blocks do not wait for a
-/// permanent straggler until it returns.
+/// permanent straggler until it returns. Sends no more results to members that have left.
 template <microcode::Machine M>
 microcode::Thread judge_sources(M& m, Shard& shard, Job& job) {
   for (uint32_t source = 0; source < job.config.sources; source++) {
     m.instruction(kJudgeSource);
+    if (job.adopted() != 0 && job.session.has_left(source)) job.forget_address(source);
     SourceState& state = job.sources[source];
     const bool idle = !state.contributed || TRIB_MUTANT(kPermanentTooSoon);
     const bool permanent = job.config.mitigation && state.missed_blocks > 0 && idle &&

@@ -82,6 +82,12 @@ void Job::evict(uint32_t source, uint64_t new_key) {
   if (config.mitigation) exclude(record.active_mask, source);
 }
 
+void Job::forget_address(uint32_t source) {
+  if (!sources[source].address.is_set()) return;
+  sources[source].address = Endpoint();
+  rebuild_destinations();
+}
+
 void Job::start_over(uint32_t session_number) {
   adopted_ = session_number;
   if (!TRIB_MUTANT(kOldBlocksKept)) {

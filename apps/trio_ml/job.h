@@ -114,6 +114,8 @@ class Job {
   /// the session ends. With mitigation, new blocks do not wait for it.
   /// @param new_key A key that nobody knows.
   void evict(uint32_t source, uint64_t new_key);
+  /// Sends nothing more to the address of a source that has left the session.
+  void forget_address(uint32_t source);
   /// Records the address that a source sends from.
   /// @return false if the source is pinned to another address.
   [[nodiscard]] bool locate(uint32_t source, const Endpoint& from) {

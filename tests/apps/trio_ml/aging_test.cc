@@ -283,6 +283,30 @@ TEST_F(PermanentStraggler, AllSourcesMayLeaveAndReturn) {
   EXPECT_FALSE(sent.back().message.header.degraded);
 }
 
+TEST(PermanentStragglerInSession, AMemberThatHasLeftGetsNoMoreResults) {
+  JobConfig job = kJob;
+  job.sources = 3;
+  Bed bed(job);
+  const auto members = join_all(bed);
+  uint32_t block = 0;
+  const auto results_of_a_block = [&](uint32_t contributors) {
+    for (uint32_t source = 0; source < contributors; source++) {
+      bed.deliver(members[source].contribution_bytes(block, {1}), worker(source));
+    }
+    block++;
+    return bed.take().size();
+  };
+  EXPECT_EQ(results_of_a_block(3), 3U);
+  bed.deliver(encoded(members[2].message(MessageType::kLeave, 0)), worker(2));
+  // Blocks end without it, which makes it a permanent straggler.
+  for (uint32_t period = 0; period < 4; period++) {
+    static_cast<void>(results_of_a_block(2));
+    bed.run_until(bed.now() + job.permanent_after);
+    static_cast<void>(bed.take());
+  }
+  EXPECT_EQ(results_of_a_block(2), 2U);
+}
+
 TEST(PermanentStragglerInSession, MembersGetNoticesOfLossAndReturn) {
   JobConfig job = kJob;
   job.sources = 2;
