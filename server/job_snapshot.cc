@@ -38,11 +38,16 @@ UpstreamSnapshot upstream_of(const trio_ml::Session& session, Instant now) {
   } else if (upstream.refusal != wire::Reason::kNone) {
     upstream.state = State::kRefused;
   } else if (session.waits_for_upstream(now)) {
-    upstream.state = State::kJoining;
     wire::ControlBody pending;
     watch.describe(pending, session.config().upstream, now);
-    upstream.waits_at = pending.group;
-    upstream.waits_for_silent = pending.reason == wire::Reason::kUpstreamSilent;
+    const bool waits_for_silent = pending.reason == wire::Reason::kUpstreamSilent;
+    if (waits_for_silent && pending.group == session.config().upstream) {
+      upstream.state = State::kSilent;
+    } else {
+      upstream.state = State::kJoining;
+      upstream.waits_at = pending.group;
+      upstream.waits_for_silent = waits_for_silent;
+    }
   }
   return upstream;
 }

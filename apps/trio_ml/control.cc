@@ -90,6 +90,8 @@ Session::JoinAnswer take_join(Shard& shard, Job& job, const Message& message, co
     note_end(shard, job, Reason::kPeerSilent, now);  // The newcomer replaces the last member.
   }
   if (answer.reply == MessageType::kRefusal) {
+    // A rank asks for the entries of a directory's list one by one.
+    if (answer.body.reason == Reason::kOtherList && message.body.source != 0) return answer;
     shard.note(job, source,
                {.kind = EventKind::kJoinRefused,
                 .reason = answer.body.reason,

@@ -6,6 +6,11 @@
 namespace tributary::trio_ml {
 
 using wire::Reason;
+namespace {
+
+constexpr Duration kStatedAfter = milliseconds(700);
+
+}  // namespace
 
 uint32_t silence_us(Duration silent_for) {
   return static_cast<uint32_t>(
@@ -35,9 +40,11 @@ void UpstreamWatch::take_pending(const wire::ControlBody& body) {
   above_ = waits_for_another ? body : wire::ControlBody{};
 }
 
+// Before a session starts, nobody loses anything by the statement that an aggregator is silent. So two
+// lost questions are enough.
 void UpstreamWatch::describe(wire::ControlBody& pending, const Endpoint& upstream,
                              Instant now) const {
-  if (is_silent(now)) {
+  if (silent_for(now) >= kStatedAfter) {
     pending.reason = Reason::kUpstreamSilent;
     pending.group = upstream;
     pending.timeout_us = silence_us(silent_for(now));

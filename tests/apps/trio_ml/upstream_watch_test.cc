@@ -57,9 +57,13 @@ TEST(UpstreamWatch, APendingNamesTheAggregatorAtFault) {
   UpstreamWatch watch;
   watch.asked({}, at_ms(0));
   ControlBody body;
-  watch.describe(body, kUpper, at_ms(100));
-  EXPECT_EQ(body.reason, Reason::kWaitingForUpstream);
-  EXPECT_EQ(body.group, kUpper);
+  for (const int64_t ms : {100, 699}) {
+    watch.describe(body, kUpper, at_ms(ms));
+    EXPECT_EQ(body.reason, Reason::kWaitingForUpstream);
+    EXPECT_EQ(body.group, kUpper);
+  }
+  watch.describe(body, kUpper, at_ms(700));
+  EXPECT_EQ(body.reason, Reason::kUpstreamSilent);
 
   body = {};
   watch.describe(body, kUpper, at_ms(2000));
