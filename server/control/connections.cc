@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/control/connections.h"
 
+#include <fmt/format.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -12,6 +13,7 @@
 #include <optional>
 
 #include "base/cpus.h"
+#include "base/errno_text.h"
 
 namespace tributary::control {
 namespace {
@@ -53,9 +55,12 @@ Connections::Connections(io::FileDescriptor listener, ConnectionCounters& counte
       listener_(std::move(listener)),
       counters_(counters) {}
 
-void Connections::start(Take take) {
+Result<void> Connections::start(Take take) {
+  // Without it nobody could wake the thread.
+  if (!wake_.is_open()) return failure(fmt::format("cannot serve HTTP: {}", errno_text(EMFILE)));
   take_ = std::move(take);
   thread_ = std::thread([this] { run(); });
+  return {};
 }
 
 void Connections::stop() {

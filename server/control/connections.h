@@ -25,6 +25,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/result.h"
 #include "io/file_descriptor.h"
 #include "server/control/request_reader.h"
 
@@ -63,8 +64,8 @@ class Connections {
   Connections(const Connections&) = delete;
   Connections& operator=(const Connections&) = delete;
 
-  /// Starts the thread. Call it once.
-  void start(Take take);
+  /// Starts the thread. Call it once. @return an Error if the process has no free descriptor.
+  [[nodiscard]] Result<void> start(Take take);
   /// Closes all connections and ends the thread. Idempotent.
   void stop();
   /// Sends the answer to the request with this id, if its connection still exists.

@@ -207,12 +207,11 @@ class HttpServer::Implementation : public httplib::Server {
   Result<void> serve(Result<io::FileDescriptor> listener) {
     if (!listener) return tl::unexpected(listener.error());
     connections_ = std::make_unique<Connections>(*std::move(listener), counters_);
-    connections_->start([this](uint64_t id, std::string request) {
+    return connections_->start([this](uint64_t id, std::string request) {
       pool_.enqueue([this, id, request = std::move(request)]() mutable {
         connections_->answer(id, answer_bytes(std::move(request)));
       });
     });
-    return {};
   }
 
   Reply answer(const httplib::Request& request) const {

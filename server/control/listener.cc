@@ -28,16 +28,17 @@ Result<io::FileDescriptor> listen_on_path(const std::string& path) {
   io::FileDescriptor socket(::socket(AF_UNIX, kStreamSocket, 0));
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  const bool fits = path.size() < sizeof address.sun_path;
-  if (fits) path.copy(address.sun_path, path.size());
+  if (path.size() >= sizeof address.sun_path) {
+    return failure(fmt::format("control socket {}: the path has more than {} characters", path,
+                               sizeof address.sun_path - 1));
+  }
+  path.copy(address.sun_path, path.size());
   // Linux makes the file with the socket's mode, so that it is never open to others.
-  if (!fits || !socket.is_open() || fchmod(socket.get(), S_IRUSR | S_IWUSR) != 0 ||
+  if (!socket.is_open() || fchmod(socket.get(), S_IRUSR | S_IWUSR) != 0 ||
       bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
       listen(socket.get(), kBacklog) != 0) {
     return failure(
-        fmt::format("control socket {}: cannot listen there; to fix: check the "
-                    "folder's permissions and that the path has at most 107 characters",
-                    path));
+        fmt::format("control socket {}: cannot listen there ({})", path, errno_text(errno)));
   }
   return socket;
 }

@@ -190,6 +190,14 @@ Result<SocketClaim> claim_socket(const std::string& path) {
         "control socket {}: another process has locked the folder; to fix: see fuser {}", path,
         folder));
   }
+  // A connection to a file of another kind fails as one to a stale socket.
+  struct stat status {};
+  if (lstat(path.c_str(), &status) == 0 && !S_ISSOCK(status.st_mode)) {
+    return failure(fmt::format(
+        "control socket {}: a file that is no socket has this name; to fix: move it away, or give "
+        "--name NAME",
+        path));
+  }
   const SocketState state = probe(path);
   if (state == SocketState::kAnswers || state == SocketState::kNoPermission) {
     return failure(

@@ -82,9 +82,14 @@ std::string advice_for_lower(const SourceSnapshot& source, uint32_t index) {
                      from.empty() ? "" : fmt::format(" ({})", source.address.to_string()));
 }
 
-std::string advice_for(const SourceSnapshot& source) {
+/// @param joining Whether other ranks wait for a session, so that plain packets help nobody.
+std::string advice_for(const SourceSnapshot& source, bool joining) {
   const std::string who = subject(source);
   const std::string from = place(source);
+  if (joining && source.state == SourceState::kPlain) {
+    return fmt::format("{} has not joined: start it, and check its --server, --job and --rank",
+                       who);
+  }
   if (source.state == SourceState::kAbsent) {
     return fmt::format("{} has sent nothing: start it, and check its --server, --job and --rank",
                        who);
@@ -102,12 +107,13 @@ std::string advice_for(const SourceSnapshot& source) {
 
 Wait wait_for(const JobSnapshot& job, uint32_t index) {
   const SourceSnapshot& source = job.sources[index];
+  const bool joining = std::ranges::any_of(job.sources, &SourceSnapshot::joining);
   Wait wait{.job = job.config.id,
             .source = index,
             .missing = source.ranks,
             .last_heard = source.silent_for,
             .advice = job.config.sources_are_aggregators ? advice_for_lower(source, index)
-                                                         : advice_for(source)};
+                                                         : advice_for(source, joining)};
   if (source.address.is_set()) wait.address = io::sender_text(source.address);
   return wait;
 }

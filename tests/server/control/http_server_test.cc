@@ -7,9 +7,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include <array>
 #include <filesystem>
@@ -225,10 +227,28 @@ TEST_F(HttpServerTest, SecondServerIsRefusedAndTheFirstGoesOn) {
   EXPECT_TRUE(get(path_, "/").has_value());
 }
 
+TEST_F(HttpServerTest, AProcessWithoutFreeDescriptorsIsToldSo) {
+  rlimit limit{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+  const int next = dup(0);  // The lowest free one.
+  close(next);
+  uint32_t refused = 0;
+  for (int free = 0; free < 8; free++) {
+    const rlimit few{static_cast<rlim_t>(next + free), limit.rlim_max};
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+    const auto server = HttpServer::start(path_, echo);
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    if (server.has_value()) continue;
+    refused++;
+    EXPECT_THAT(server.error().text, HasSubstr("Too many open files"));
+  }
+  EXPECT_GE(refused, 3U);  // The lock, the socket and the thread's descriptor.
+}
+
 TEST_F(HttpServerTest, PathThatIsTooLongIsRefused) {
   const auto server = HttpServer::start(scratch_.path() / std::string(120, 'x'), echo);
   ASSERT_FALSE(server.has_value());
-  EXPECT_THAT(server.error().text, HasSubstr("at most 107 characters"));
+  EXPECT_THAT(server.error().text, HasSubstr("more than 107 characters"));
 }
 
 }  // namespace

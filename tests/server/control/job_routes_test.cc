@@ -110,6 +110,8 @@ TEST_F(JobRoutes, AddRefusesABadBody) {
   expect_refused(add(""), 400, "the body is not JSON");
   expect_refused(add("{\"id\": 3"), 400, "the body is not JSON");
   expect_refused(add("\xff"), 400, "the body is not JSON");
+  expect_refused(add(R"({"id": 3, "sources": 2, "id": 4})"), 400,
+                 "key 'id' is given twice; allowed: once");
   expect_refused(add(std::string(8000, '[')), 400, "the body is not JSON");
   expect_refused(add("[3]"), 400, "not a JSON object");
   expect_refused(add(R"({"id": 3})"), 400, "sources");

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 
 #include "tests/support/scratch_directory.h"
 
@@ -107,6 +108,20 @@ TEST(SocketPlace, AServerRemovesTheSocketsOfKilledOnes) {
   EXPECT_TRUE(std::filesystem::exists(path_of("running")));
   EXPECT_EQ(probe(path_of("running")), SocketState::kAnswers);
   EXPECT_TRUE(std::filesystem::exists(file));  // No socket, so not ours.
+}
+
+TEST(SocketPlace, FilesOfAnotherKindAreRefusedAndKept) {
+  const testing::ScratchDirectory scratch;
+  const std::string file = scratch.path() / "file.sock", link = scratch.path() / "link.sock";
+  std::ofstream(file) << "precious";
+  std::filesystem::create_symlink(scratch.path() / "nothing", link);
+  for (const std::string& path : {file, link}) {
+    const auto claim = claim_socket(path);
+    ASSERT_FALSE(claim.has_value());
+    EXPECT_THAT(claim.error().text, HasSubstr("a file that is no socket has this name"));
+  }
+  EXPECT_EQ(std::filesystem::file_size(file), 8U);
+  EXPECT_TRUE(std::filesystem::is_symlink(link));
 }
 
 TEST(SocketPlace, FindsServersAndAsksForANameIfThereAreSeveral) {

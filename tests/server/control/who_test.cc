@@ -118,6 +118,16 @@ TEST(Who, RanksThatHaveNotJoinedAreNamedWhileOthersWait) {
   EXPECT_THAT(waits[0].advice, HasSubstr("rank 1 has sent nothing: start it"));
 }
 
+TEST(Who, ARankThatSentPlainPacketsBeforeMustJoinToo) {
+  server::JobSnapshot job = job_with_members(2);
+  job.session = 0;
+  job.sources[0] = {.state = SourceState::kJoining, .joining = true, .ranks = {0}};
+  job.sources[1].state = SourceState::kPlain;
+  const std::vector<Wait> waits = waits_of(job);
+  ASSERT_EQ(waits.size(), 1U);
+  EXPECT_THAT(waits[0].advice, HasSubstr("rank 1 has not joined: start it"));
+}
+
 TEST(Who, RanksBelowALowerAggregatorAreNamedTogether) {
   server::JobSnapshot job = job_with_members(2);
   job.sources[1].ranks = {4, 5, 6};
