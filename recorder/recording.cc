@@ -139,6 +139,14 @@ uint64_t Recording::left_out() const {
   return left_out;
 }
 
+namespace {
+
+bool begins_as_recording(std::string_view text) {
+  return text.starts_with(std::string_view(kFileMagic.data(), kFileMagic.size()));
+}
+
+}  // namespace
+
 Result<Recording> read_recording(std::span<const std::byte> bytes) {
   Bytes rest(bytes);
   Recording recording;
@@ -174,6 +182,7 @@ Result<Recording> read_recording_file(const std::string& path) {
   std::array<char, 65'536> chunk;
   while (file.read(chunk.data(), chunk.size()) || file.gcount() > 0) {
     text.append(chunk.data(), static_cast<size_t>(file.gcount()));
+    if (!begins_as_recording(text)) break;  // It may have no end.
     if (text.size() > kFileBytesMax) {
       return failure(
           fmt::format("{}: more than {} MB, the most that can be read; record "
