@@ -34,6 +34,14 @@ class Checks {
   Result<void> result_;
 };
 
+/// IPv4 addresses are mapped ones.
+uint8_t ip_version_of(const AllowedPrefix& prefix) {
+  constexpr uint32_t kMappedBits = 96;
+  Endpoint endpoint;
+  endpoint.address = prefix.address;
+  return prefix.bits >= kMappedBits && endpoint.is_ipv4() ? 4 : 6;
+}
+
 bool contains(const AllowedPrefix& prefix, const Address& address) {
   const uint32_t whole_bytes = prefix.bits / 8;
   for (uint32_t i = 0; i < whole_bytes; i++) {
@@ -145,9 +153,9 @@ Result<std::vector<AllowedPrefix>> parse_allowed(std::string_view text) {
   return allowed;
 }
 
-bool is_allowed(const GuardConfig& config, const Address& source) {
+bool is_allowed(const GuardConfig& config, const Address& source, uint8_t ip_version) {
   for (const AllowedPrefix& prefix : config.allowed) {
-    if (contains(prefix, source)) return true;
+    if (ip_version_of(prefix) == ip_version && contains(prefix, source)) return true;
   }
   return false;
 }

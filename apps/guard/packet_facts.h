@@ -39,6 +39,7 @@ struct PacketFacts {
   uint16_t source_port = 0;  ///< 0 for kinds without ports.
   uint16_t destination_port = 0;
   PacketKind kind = PacketKind::kOther;
+  uint8_t ip_version = 0;  ///< 4 or 6: an IPv6 packet may hold a mapped address, too.
 };
 
 /// Returns the kind of a packet that is not a later fragment. @param tcp_flags Of a TCP segment.
@@ -70,6 +71,7 @@ struct PacketFacts {
 inline apps::FlowFit take_facts(const apps::FlowPacket& packet, apps::FlowFit fit,
                                 PacketFacts& facts) {
   if (!has_addresses(fit)) return fit;
+  facts.ip_version = packet.key.ip_version;
   facts.source = packet.key.source;
   facts.destination = packet.key.destination;
   if (fit == apps::FlowFit::kHeadersTooLong || packet.is_later_fragment)

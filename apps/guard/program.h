@@ -248,7 +248,7 @@ bool end_unjudged(M& m, GuardState& state, const PacketFacts& facts, apps::FlowF
     end_misfit(m, state, fit);
     return true;
   }
-  if (!is_allowed(state.config(), facts.source)) return false;
+  if (!is_allowed(state.config(), facts.source, facts.ip_version)) return false;
   apps::count(m, state, Outcome::kAllowed, m.packet_size());
   m.forward();
   return true;

@@ -63,7 +63,9 @@ void run(std::span<const uint8_t> input) {
   if (const auto allowed = guard::parse_allowed(text)) {
     for (const guard::AllowedPrefix& prefix : *allowed) {
       EXPECT_LE(prefix.bits, 128U);
-      EXPECT_TRUE(guard::is_allowed({.allowed = {prefix}}, prefix.address));
+      const guard::GuardConfig config{.allowed = {prefix}};
+      EXPECT_TRUE(guard::is_allowed(config, prefix.address, 4) ||
+                  guard::is_allowed(config, prefix.address, 6));
     }
     EXPECT_EQ(allowed->size(), 1 + std::ranges::count(text, '+'));
   } else {

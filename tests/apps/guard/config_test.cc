@@ -65,20 +65,30 @@ TEST(GuardConfig, NamesTheFirstValueOutOfRange) {
               StartsWith("allowed prefix bits=129"));
 }
 
-TEST(GuardConfig, AllowListMatchesPrefixes) {
+TEST(GuardConfig, AllowListMatchesPrefixesOfTheSameIpVersion) {
   const auto address = [](const char* text) { return Endpoint::parse(text)->address; };
   GuardConfig config;
-  EXPECT_FALSE(is_allowed(config, address("192.0.2.1:1")));
+  const auto is_allowed_from = [&](const char* text) {
+    const Endpoint source = *Endpoint::parse(text);
+    return is_allowed(config, source.address, source.is_ipv4() ? 4 : 6);
+  };
+  EXPECT_FALSE(is_allowed_from("192.0.2.1:1"));
   config.allowed = {{.address = address("192.0.2.64:1"), .bits = 96 + 26},
                     {.address = address("[2001:db8::]:1"), .bits = 32}};
-  EXPECT_TRUE(is_allowed(config, address("192.0.2.64:1")));
-  EXPECT_TRUE(is_allowed(config, address("192.0.2.127:1")));
-  EXPECT_FALSE(is_allowed(config, address("192.0.2.128:1")));
-  EXPECT_FALSE(is_allowed(config, address("192.0.2.63:1")));
-  EXPECT_TRUE(is_allowed(config, address("[2001:db8:ffff::1]:1")));
-  EXPECT_FALSE(is_allowed(config, address("[2001:db9::1]:1")));
-  config.allowed = {{.bits = 0}};
-  EXPECT_TRUE(is_allowed(config, address("198.51.100.1:1")));
+  EXPECT_TRUE(is_allowed_from("192.0.2.64:1"));
+  EXPECT_TRUE(is_allowed_from("192.0.2.127:1"));
+  EXPECT_FALSE(is_allowed_from("192.0.2.128:1"));
+  EXPECT_FALSE(is_allowed_from("192.0.2.63:1"));
+  EXPECT_TRUE(is_allowed_from("[2001:db8:ffff::1]:1"));
+  EXPECT_FALSE(is_allowed_from("[2001:db9::1]:1"));
+  // An IPv6 packet from ::ffff:192.0.2.64, which an attacker may send.
+  EXPECT_FALSE(is_allowed(config, address("192.0.2.64:1"), 6));
+  config.allowed = *parse_allowed("::/0");
+  EXPECT_FALSE(is_allowed_from("198.51.100.1:1"));
+  EXPECT_TRUE(is_allowed_from("[2001:db9::1]:1"));
+  config.allowed = *parse_allowed("0.0.0.0/0");
+  EXPECT_TRUE(is_allowed_from("198.51.100.1:1"));
+  EXPECT_FALSE(is_allowed_from("[2001:db9::1]:1"));
 }
 
 TEST(GuardConfig, NamesAreStable) {
