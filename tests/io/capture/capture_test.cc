@@ -92,6 +92,17 @@ TEST_F(CaptureTest, ReadsMicrosecondsOfTheOtherByteOrder) {
   EXPECT_EQ(read_all(path("big.pcap"), problem_), expected);
 }
 
+TEST_F(CaptureTest, SecondsOfAPcapFileAreUnsigned) {
+  for (const int64_t s : {int64_t{INT32_MAX}, int64_t{INT32_MAX} + 1, int64_t{UINT32_MAX}}) {
+    const Read packet{s * 1'000'000'000 + 5, frame(60, 1), 60};
+    auto writer = CaptureWriter::open(path("late.pcap"));
+    ASSERT_TRUE(writer);
+    ASSERT_TRUE(writer->write({CaptureTime(nanoseconds(packet.at_ns)), packet.bytes, 60}));
+    ASSERT_TRUE(writer->finish());
+    EXPECT_EQ(read_all(path("late.pcap"), problem_), std::vector<Read>{packet});
+  }
+}
+
 TEST_F(CaptureTest, ReadsPcapng) {
   // Section header, interface of link type 1 with nanosecond times (if_tsresol = 9), one packet.
   const std::string section(
