@@ -193,4 +193,12 @@ Result<void> check_result_file(const std::string& path) {
   return {};
 }
 
+bool is_same_file(const std::string& a, const std::string& b) {
+  std::error_code none;
+  if (std::filesystem::exists(a, none) && std::filesystem::exists(b, none)) {
+    return std::filesystem::is_regular_file(a, none) && std::filesystem::equivalent(a, b, none);
+  }
+  return std::filesystem::weakly_canonical(a, none) == std::filesystem::weakly_canonical(b, none);
+}
+
 }  // namespace tributary

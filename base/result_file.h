@@ -33,4 +33,8 @@ inline constexpr Duration kPipeWaitMax = seconds(10);
 /// system tells: the file, or else its folder. Changes nothing and opens no pipe.
 [[nodiscard]] Result<void> check_result_file(const std::string& path);
 
+/// Returns whether two paths name one regular file. Neither needs to exist. Devices such as /dev/null may
+/// serve several outputs.
+[[nodiscard]] bool is_same_file(const std::string& a, const std::string& b);
+
 }  // namespace tributary

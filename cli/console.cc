@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/console.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <cerrno>
 #include <iostream>
 #include <system_error>
@@ -12,6 +15,14 @@ namespace {
 bool standard_output_is_reserved = false;
 
 }  // namespace
+
+void hold_standard_descriptors() {
+  for (const int standard : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (fcntl(standard, F_GETFD) >= 0) continue;
+    // The lowest number is free.
+    static_cast<void>(open("/dev/null", standard == STDIN_FILENO ? O_WRONLY : O_RDONLY));
+  }
+}
 
 void reserve_standard_output() { standard_output_is_reserved = true; }
 

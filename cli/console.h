@@ -25,6 +25,10 @@ void print_to(std::FILE* stream, fmt::format_string<T...> format, T&&... values)
   static_cast<void>(std::fwrite(text.data(), 1, text.size(), stream));
 }
 
+/// Opens /dev/null for standard descriptors that are closed, the wrong way round, so that no other file
+/// takes their numbers and their use still fails. Call it first in main().
+void hold_standard_descriptors();
+
 /// Leaves standard output to a result, as for `--json -`: print() then prints to standard error.
 void reserve_standard_output();
 

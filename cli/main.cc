@@ -42,6 +42,7 @@ void add_demo_commands(CLI::App& app, tributary::demo::DemoConfig& demo,
 }  // namespace
 
 int main(int argc, char** argv) {
+  tributary::cli::hold_standard_descriptors();
   CLI::App app("Tributary: a software packet processor in the style of Juniper's Trio chipset",
                "tributary");
   app.require_subcommand(1);

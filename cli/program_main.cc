@@ -13,6 +13,7 @@
 namespace tributary::cli {
 
 int program_main(const programs::ServedProgram& program, int argc, const char* const* argv) {
+  hold_standard_descriptors();
   const std::string name(program.name);
   CLI::App app(std::string(program.summary), name);
   int exit_code = 0;

@@ -100,8 +100,8 @@ int serve(const Service& service) {
   service.on_ready();
   // Programs wait for this line, so do not serve without it.
   print("ready\n");
-  if (std::fflush(stdout) != 0) return end_output(1);
-  take_short_slices();  // The cores have started: they keep their own.
+  if (std::fflush(stdout) != 0) return 1;  // The end of the program says why.
+  take_short_slices();                     // The cores have started: they keep their own.
   ServiceReports reports(*std::move(manager), service.title, service.status);
 
   const timespec* const pause = pause_of(service, reports);

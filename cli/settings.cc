@@ -12,15 +12,10 @@
 #include "base/result_file.h"
 #include "base/toml_file.h"
 #include "cli/console.h"
+#include "cli/given_values.h"
 
 namespace tributary::cli {
 namespace {
-
-/// Passes a whole error line through CLI11, whose callbacks can report errors only by throwing.
-class Refused : public CLI::ParseError {
- public:
-  explicit Refused(std::string text) : CLI::ParseError("Refused", std::move(text), kExitUsage) {}
-};
 
 /// Value names that help shows for options made by add_key().
 constexpr const char* kNumberWord = "NUMBER";
@@ -202,12 +197,14 @@ std::string first_line(const std::string& text) { return text.substr(0, text.fin
 /// Returns one line for an error that CLI11 found, with the values allowed if they are known.
 std::string explain(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App& command = chosen_command(app);
+  const bool value_refused =
+      error.get_name() == "ConversionError" || error.get_name() == "ValidationError";
+  const bool is_about_a_flag = value_refused || error.get_name() == "ArgumentMismatch";
+  // A script and its flags are leftovers of launch that nobody refuses.
   const std::vector<std::string> leftovers = command.remaining();
-  if (!leftovers.empty()) return explain_leftover(command, leftovers.front());
+  if (!leftovers.empty() && !is_about_a_flag) return explain_leftover(command, leftovers.front());
   const std::string text = error.what();
   for (const CLI::Option* option : command.get_options()) {
-    const bool value_refused =
-        error.get_name() == "ConversionError" || error.get_name() == "ValidationError";
     const std::string name = option->get_name();
     if (value_refused && option->count() > 0 &&
         (text.starts_with(name + ":") || text.find(" " + name + " ") != std::string::npos)) {
@@ -217,6 +214,12 @@ std::string explain(const CLI::App& app, const CLI::ParseError& error) {
     if (error.get_name() == "RequiredError" && text.starts_with(name + " ")) {
       return fmt::format("{} is missing; allowed: {} ({})", name, allowed_values(*option),
                          first_line(option->get_description()));
+    }
+    if (text.starts_with(name + ": At Most 1 required")) {
+      return fmt::format("{} is given {} times; allowed: once", name, option->count());
+    }
+    if (text.starts_with(name + ":") && text.ends_with(" missing")) {
+      return fmt::format("{} has no value; allowed: {}", name, allowed_values(*option));
     }
   }
   return first_line(text);
@@ -397,65 +400,6 @@ CLI::Option* add_auth(CLI::App& command, auth::Mode& value, const std::string& h
 
 namespace {
 
-/// A flag whose value is a file to write.
-struct ResultFlag {
-  const char* name;
-  bool goes_to_output;  ///< The value may be left out: standard output.
-};
-
-/// They mean the same in every command.
-constexpr std::array<ResultFlag, 8> kResultFlags{{{"--json", true},
-                                                  {"--csv", true},
-                                                  {"--svg", true},
-                                                  {"--out", false},
-                                                  {"--output", false},
-                                                  {"--records", false},
-                                                  {"--ipfix", false},
-                                                  {"--perfetto", false}}};
-
-/// Lets a flag without a value write to standard output.
-void allow_no_value(CLI::Option& option) {
-  option.expected(0, 1);
-  option.default_str(std::string(kStandardOutput));  // CLI11 checks no empty value.
-  option.description(option.get_description() + "; without FILE: standard output");
-}
-
-/// Reserves standard output for a flag with `-`. `taken_by` names the flag; only one can have it.
-void reserve_for_result(CLI::Option& option, const char* name,
-                        const std::shared_ptr<std::string>& taken_by) {
-  const auto take = [name, taken_by](std::string path) {
-    if (path != kStandardOutput) return path;
-    if (!taken_by->empty()) {
-      throw Refused(
-          fmt::format("{} needs a FILE, because {} writes to standard output", name, *taken_by));
-    }
-    *taken_by = name;
-    reserve_standard_output();
-    return std::string(kStandardOutput);
-  };
-  option.transform(take, "");
-}
-
-/// Lets all commands check their result files while the command line is parsed, so that no run is
-/// lost because its result cannot be written.
-void check_result_files(CLI::App& app, const std::shared_ptr<std::string>& taken_by) {
-  for (const auto& [name, goes_to_output] : kResultFlags) {
-    CLI::Option* const option = app.get_option_no_throw(name);
-    if (option == nullptr || option->get_type_name() != "FILE") continue;
-    option->check(
-        [flag = name](const std::string& path) {
-          const auto checked = check_result_file(path);
-          if (!checked) throw Refused(fmt::format("{} {}", flag, checked.error().text));
-          return std::string();
-        },
-        "");
-    // Transforms run before checks.
-    if (goes_to_output) allow_no_value(*option);
-    reserve_for_result(*option, name, taken_by);
-  }
-  for (CLI::App* command : app.get_subcommands({})) check_result_files(*command, taken_by);
-}
-
 /// Removes a `--` between the flags of a command and the command line that it runs, where CLI11 does not expect it.
 void drop_separator(const CLI::App& app, std::vector<std::string>& arguments) {
   if (arguments.empty()) return;
@@ -479,7 +423,7 @@ void drop_separator(const CLI::App& app, std::vector<std::string>& arguments) {
 
 std::optional<int> parse_command_line(CLI::App& app, int argc, const char* const* argv,
                                       std::ostream& out, std::ostream& err) {
-  check_result_files(app, std::make_shared<std::string>());
+  check_given_values(app);
   try {
     std::vector<std::string> arguments(argv + 1, argv + argc);
     drop_separator(app, arguments);

@@ -166,9 +166,9 @@ void warn_of_late_classes(const traffic::Config& config, const traffic::Summary&
   const auto warn = [&](traffic::Label label, const char* name, const char* flag, Duration start) {
     if (summary.of(label).packets > 0) return;
     err << fmt::format(
-        "tributary traffic: warning: no packet of the {}: it begins at {} s, after the last "
-        "packet; "
-        "to fix: more --packets, or an earlier {}\n",
+        "tributary traffic: warning: no packet of the {}: the capture ends before it begins (at {} "
+        "s), or it is too short for its rate; to fix: more --packets, an earlier {}, or more "
+        "time\n",
         name, in_seconds(start), flag);
   };
   if (config.flood) warn(traffic::Label::kFlood, "flood", "--flood-start", config.flood->start);

@@ -150,6 +150,8 @@ nlohmann::ordered_json to_json(const WorkerResult& result) {
           {"probes", result.counters.probes},
           {"duplicate_results", result.counters.duplicate_results},
           {"invalid_packets", result.counters.invalid_packets},
+          {"forged_packets", result.counters.forged_packets},
+          {"replayed_packets", result.counters.replayed_packets},
           {"underflowed", result.counters.underflowed},
           {"warning", result.warning},
           {"config", config_json(result.options)}};

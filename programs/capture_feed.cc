@@ -25,9 +25,9 @@ bool CaptureFeed::read() {
     }
     if (!*packet) return false;
     fed_.captured = **packet;
+    if (!place_in_time()) return false;
     counts_.packets++;
     counts_.bytes += fed_.captured.wire_bytes;
-    if (!place_in_time()) return false;
     if (fed_.captured.bytes.size() < fed_.captured.wire_bytes) counts_.cut++;
     if (fed_.captured.wire_bytes > packet_bytes_max_) {
       counts_.too_long++;
@@ -49,7 +49,7 @@ bool CaptureFeed::place_in_time() {
   const bool is_before_first = at < *first_at_;
   if (!is_before_first && after_ns > span_max_ns) {
     problem_ = Error{fmt::format(
-        "packet {}: its time is {} days after the first packet's; allowed: {}", counts_.packets,
+        "packet {}: its time is {} days after the first packet's; allowed: {}", counts_.packets + 1,
         after_ns / 86'400'000'000'000, span_max_ns / 86'400'000'000'000)};
     return false;
   }

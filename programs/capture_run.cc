@@ -4,8 +4,9 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <filesystem>
 #include <string>
+
+#include "base/result_file.h"
 
 namespace tributary::programs {
 namespace {
@@ -14,17 +15,6 @@ struct NamedFile {
   const char* option;
   const std::string& path;
 };
-
-/// Returns whether two paths name one file. Neither needs to exist.
-bool is_same_file(const std::string& a, const std::string& b) {
-  std::error_code none;
-  const bool both_exist = std::filesystem::exists(a, none) && std::filesystem::exists(b, none);
-  if (both_exist) {
-    // Devices such as /dev/null may serve several outputs.
-    return std::filesystem::is_regular_file(a, none) && std::filesystem::equivalent(a, b, none);
-  }
-  return std::filesystem::weakly_canonical(a, none) == std::filesystem::weakly_canonical(b, none);
-}
 
 /// Refuses an output that would overwrite the input or another output.
 Result<void> check_distinct(const RunRequest& request) {

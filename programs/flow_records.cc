@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "programs/flow_records.h"
 
+#include <arpa/inet.h>
 #include <fmt/format.h>
 
 #include <cerrno>
@@ -12,8 +13,12 @@
 namespace tributary::programs {
 namespace {
 
-/// Returns an address without brackets and port.
-std::string address_text(const std::array<uint8_t, 16>& address) {
+/// Returns an address without brackets and port. An IPv6 packet may hold a mapped address, too.
+std::string address_text(const std::array<uint8_t, 16>& address, bool is_ipv6) {
+  if (is_ipv6) {
+    std::array<char, INET6_ADDRSTRLEN> text{};
+    return inet_ntop(AF_INET6, address.data(), text.data(), text.size());
+  }
   Endpoint endpoint;
   endpoint.address = address;
   std::string text = endpoint.to_string();
@@ -24,9 +29,9 @@ std::string address_text(const std::array<uint8_t, 16>& address) {
 }  // namespace
 
 nlohmann::ordered_json as_json(const wire::IpfixFlow& flow) {
-  return {{"source", address_text(flow.source)},
+  return {{"source", address_text(flow.source, flow.is_ipv6)},
           {"source_port", flow.source_port},
-          {"destination", address_text(flow.destination)},
+          {"destination", address_text(flow.destination, flow.is_ipv6)},
           {"destination_port", flow.destination_port},
           {"protocol", flow.protocol},
           {"vlan", flow.vlan},
@@ -51,19 +56,22 @@ Result<FlowRecords> FlowRecords::create(const std::string& json_lines, const std
 }
 
 Result<FlowRecords::File> FlowRecords::open(const char* flag, const std::string& path) {
-  File file{.path = path, .stream = {}};
+  File file{.path = path, .owned = nullptr};
   if (path.empty()) return file;
-  errno = 0;
-  const bool is_output = path == kStandardOutput;
-  file.stream.open(is_output ? "/dev/stdout" : path,
-                   is_output ? std::ios::binary | std::ios::app : std::ios::binary);
-  if (!file.stream) return failure(fmt::format("{} {}: {}", flag, path, errno_text(errno)));
+  if (path == kStandardOutput) {
+    file.stream = stdout;
+    return file;
+  }
+  file.owned.reset(std::fopen(path.c_str(), "wb"));
+  file.stream = file.owned.get();
+  if (!file.owned) return failure(fmt::format("{} {}: {}", flag, path, errno_text(errno)));
   return file;
 }
 
 Result<void> FlowRecords::append(File& file, std::string_view bytes) {
   // Flushes, so that a failed write is known and a run that is cut off leaves its records.
-  if (file.stream.write(bytes.data(), static_cast<std::streamsize>(bytes.size())).flush()) {
+  if (std::fwrite(bytes.data(), 1, bytes.size(), file.stream) == bytes.size() &&
+      std::fflush(file.stream) == 0) {
     return {};
   }
   return failure(fmt::format("{}: {}", file.path, errno_text(errno)));

@@ -10,7 +10,7 @@
 /// Tests:   tests/programs/flow_records_test.cc
 #pragma once
 
-#include <fstream>
+#include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <span>
@@ -35,9 +35,13 @@ class FlowRecords {
   [[nodiscard]] Result<void> write(std::span<const std::byte> message);
 
  private:
+  struct Close {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
   struct File {
     std::string path;
-    std::ofstream stream;
+    std::unique_ptr<std::FILE, Close> owned;
+    std::FILE* stream = nullptr;  ///< `owned`, or standard output; null: no file.
   };
   [[nodiscard]] static Result<File> open(const char* flag, const std::string& path);
   [[nodiscard]] static Result<void> append(File& file, std::string_view bytes);

@@ -128,7 +128,9 @@ Json as_json(const RunReport& report) {
   json["seconds"] = report.seconds;
   json["mpps"] =
       report.seconds > 0 ? static_cast<double>(report.input.packets) / report.seconds / 1e6 : 0.0;
-  json.update(report.details);
+  for (const auto& [name, value] : report.details.items()) {
+    if (!json.contains(name)) json[name] = value;  // A program replaces none of the report's own.
+  }
   if (report.model) json["model"] = model_json(*report.model);
   return json;
 }

@@ -76,7 +76,8 @@ struct JobShape {
   std::string tree = {};  ///< Its keys of a tree, with a comma before each.
 };
 
-std::string job_of(const LaunchConfig& config, const JobShape& shape) {
+/// Returns the keys that launch sets itself.
+std::string own_keys_of_job(const LaunchConfig& config, const JobShape& shape) {
   std::string job = fmt::format("id={},sources={},window={},block_grad_max=4095,history={}",
                                 config.job_id, shape.sources, config.job_window, config.history);
   if (const uint64_t channels = channels_of(config); channels > 1) {
@@ -90,6 +91,11 @@ std::string job_of(const LaunchConfig& config, const JobShape& shape) {
     job += fmt::format(",permanent_ms={}", in_milliseconds(permanent * shape.timeouts));
   }
   if (config.auth != auth::Mode::kNone) job += fmt::format(",auth={}", to_string(config.auth));
+  return job;
+}
+
+std::string job_of(const LaunchConfig& config, const JobShape& shape) {
+  std::string job = own_keys_of_job(config, shape);
   for (const std::string& option : config.job_options) job += "," + option;
   return job + shape.tree;
 }
@@ -186,6 +192,25 @@ Result<Aggregators> plan_colocated(const LaunchConfig& config, const LaunchSurro
   return plan;
 }
 
+/// Refuses a key that launch sets itself: a job takes each key once.
+Result<void> check_job_options(const LaunchConfig& config) {
+  const std::string own = "," + own_keys_of_job(config, {});
+  for (const std::string& option : config.job_options) {
+    for (size_t begin = 0; begin < option.size();) {
+      const size_t end = std::min(option.find(',', begin), option.size());
+      const std::string key = option.substr(begin, option.find('=', begin) - begin);
+      if (own.find("," + key + "=") != std::string::npos) {
+        return failure(fmt::format(
+            "--job-option {}: tributary launch sets {} itself; to change it, see the flags in "
+            "tributary launch --help",
+            option, key));
+      }
+      begin = end + 1;
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 bool spans_machines(const LaunchConfig& config, const Ranks& ranks) {
@@ -199,6 +224,7 @@ uint32_t free_ports_wanted(const LaunchConfig& config) {
 }
 
 Result<void> check_aggregators(const LaunchConfig& config) {
+  if (const auto checked = check_job_options(config); !checked) return checked;
   const bool colocated = config.aggregators == kColocated;
   if (!colocated && !aggregator_count(config)) {
     return failure(fmt::format("--aggregators {} is not allowed; allowed: 1 to {}, or colocated",

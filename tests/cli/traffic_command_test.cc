@@ -45,7 +45,8 @@ TEST(TrafficCommand, WarnsOfAFloodThatBeginsAfterTheLastPacket) {
                                       "--flood",   "syn", "--out",  path};
   const Ran late = run(args);
   EXPECT_EQ(late.exit, 0);
-  EXPECT_THAT(late.err, HasSubstr("no packet of the flood: it begins at 1 s"));
+  EXPECT_THAT(late.err,
+              HasSubstr("no packet of the flood: the capture ends before it begins (at 1 s)"));
   EXPECT_THAT(late.err, HasSubstr("an earlier --flood-start"));
 
   std::vector<std::string> early = args;

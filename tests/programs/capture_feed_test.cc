@@ -88,6 +88,7 @@ TEST_F(CaptureFeedTest, EndsAtATimeTooFarAhead) {
   ASSERT_TRUE(feed.problem());
   EXPECT_THAT(feed.problem()->text,
               HasSubstr("packet 3: its time is 30 days after the first packet's; allowed: 30"));
+  EXPECT_EQ(feed.counts().packets, 2U);
 }
 
 TEST_F(CaptureFeedTest, AnEmptyCaptureHasNoPacket) {

@@ -80,6 +80,13 @@ TEST(FlowRecords, WritesBothForms) {
   EXPECT_EQ(file, std::string(reinterpret_cast<const char*>(message.data()), message.size()));
 }
 
+TEST(FlowRecords, MappedAddressesOfIpv6FlowsAreNotThoseOfIpv4) {
+  wire::IpfixFlow flow = ipv4_flow();
+  EXPECT_EQ(as_json(flow)["source"], "10.0.0.1");
+  flow.is_ipv6 = true;
+  EXPECT_EQ(as_json(flow)["source"], "::ffff:10.0.0.1");
+}
+
 TEST(FlowRecords, RefusesPathsThatCannotBeWritten) {
   EXPECT_THAT(FlowRecords::create("/no/such/a.jsonl", "").error().text,
               HasSubstr("--records /no/such/a.jsonl: No such file or directory"));

@@ -6,12 +6,15 @@
 #include <sys/stat.h>
 
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "tests/support/sanitized.h"
+#include "tests/support/scratch_directory.h"
 #include "tests/system/process.h"
 #include "tests/system/server.h"
 
@@ -54,6 +57,24 @@ TEST(Output, ResultFlagWithoutAFileWritesToStandardOutputAlone) {
     EXPECT_THAT(process.errors(), HasSubstr("best ring")) << "the text goes to standard error";
   }
   EXPECT_FALSE(fs::exists("-"));
+}
+
+// Otherwise the capture would have the number of standard output.
+TEST(Output, AClosedStandardOutputDamagesNoOtherFile) {
+  const testing::ScratchDirectory scratch;
+  const std::string capture = scratch.path() / "a.pcap", program = TRIBUTARY_PROGRAM;
+  const auto run = [&](const std::string& command) {
+    const int status = std::system((program + " " + command + " 2>/dev/null").c_str());
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  };
+  ASSERT_EQ(run("traffic --packets 100 --out " + capture + " >/dev/null"), 0);
+  const auto bytes = fs::file_size(capture);
+  EXPECT_EQ(run("run telemetry --in " + capture + " --records - >&-"), 1);
+  EXPECT_EQ(run("run telemetry --in " + capture + " --ipfix - >&-"), 1);
+  EXPECT_EQ(fs::file_size(capture), bytes);
+  const std::string lines = scratch.path() / "lines";
+  EXPECT_EQ(run("run telemetry --in " + capture + " --records - >" + lines), 0);
+  EXPECT_TRUE(std::ifstream(lines).get() == '{');
 }
 
 TEST(Output, TwoResultsOnStandardOutputAreRefused) {

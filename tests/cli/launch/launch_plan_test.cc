@@ -312,6 +312,8 @@ TEST(LaunchPlan, RefusalsNameTheFlag) {
   for (const char* master : {"head", "head:", "head:http", "head:0", "head:65536", "head:1x"}) {
     EXPECT_THAT(refusal({.command = {"x"}, .master = master}), HasSubstr("HOST:PORT")) << master;
   }
+  EXPECT_THAT(refusal({.command = {"x"}, .job_options = {"asynchronous=on,window=8"}}),
+              HasSubstr("tributary launch sets window itself"));
   EXPECT_THAT(refusal({.command = {"no-such-program"}}), HasSubstr("'no-such-program'"));
   EXPECT_THAT(refusal({.command = {"/no/such.py"}}), HasSubstr("'/no/such.py' cannot be read"));
 }
