@@ -155,11 +155,11 @@ struct RunResult {
   uint64_t skipped_blocks = 0;   ///< Results received of blocks that some worker skipped.
   [[nodiscard]] double degraded_fraction() const { return of_blocks(degraded_blocks); }
   [[nodiscard]] double skipped_fraction() const { return of_blocks(skipped_blocks); }
-  /// Sums that never reached a worker, as a share of the results that did.
+  /// Returns the share of the sums that never reached a worker, of these and the results received.
   [[nodiscard]] double missed_fraction() const {
     uint64_t missed = 0;
     for (const WorkerResult& worker : workers) missed += worker.sums_missed;
-    return of_blocks(missed);
+    return missed == 0 ? 0 : static_cast<double>(missed) / static_cast<double>(missed + blocks);
   }
   [[nodiscard]] double of_blocks(uint64_t count) const {
     return blocks == 0 ? 0 : static_cast<double>(count) / static_cast<double>(blocks);

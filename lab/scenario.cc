@@ -272,11 +272,14 @@ Checked check_named_workers(const Scenario& scenario) {
   return {};
 }
 
-/// Refuses a quorum that waits for an absent worker.
+/// Refuses a run without workers, and a quorum that waits for an absent worker.
 Checked check_absent(const Scenario& scenario) {
+  if (!scenario.straggler.pattern.contains(Straggling::kAbsent)) return {};
   const uint32_t quorum = scenario.mitigation.quorum;
-  if (quorum == 0 || !scenario.straggler.pattern.contains(Straggling::kAbsent)) return {};
   const size_t present = scenario.workers - certain_workers(scenario).size();
+  if (present == 0) {
+    return refused("straggler.pattern", "absent for all workers", "at least one that takes part");
+  }
   if (quorum <= present) return {};
   return refused(
       "mitigation.quorum", std::to_string(quorum),

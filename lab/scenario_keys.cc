@@ -32,14 +32,19 @@ std::vector<std::string> items_of(const std::string& text) {
   return items;
 }
 
+/// A gradient of the largest models has less.
+constexpr uint64_t kBucketBytesMax = 1'000'000'000'000;
+
 Result<std::vector<uint64_t>> parse_sizes(const std::string& text) {
   std::vector<uint64_t> sizes;
   for (const std::string& item : items_of(text)) {
     uint64_t size = 0;
     const auto [end, error] = std::from_chars(item.data(), item.data() + item.size(), size);
-    if (error != std::errc() || end != item.data() + item.size() || size == 0) {
+    if (error != std::errc() || end != item.data() + item.size() || size == 0 ||
+        size > kBucketBytesMax) {
       return failure(
-          "is not a list of sizes; allowed: sizes of at least 1 byte, separated by commas");
+          "is not a list of sizes; allowed: sizes from 1 byte to 1 TB (10^12), separated by "
+          "commas");
     }
     sizes.push_back(size);
   }
@@ -185,7 +190,8 @@ void add_model_keys(Keys& keys) {
       "model.name", "the trained model; see `tributary lab list`", names_of(models()),
       [](auto& s) -> auto& { return s.model.kind; }));
   keys.push_back(list_key(
-      "model.bucket_bytes", "custom: bytes of each bucket, in the order of the backward pass",
+      "model.bucket_bytes",
+      "custom: bytes of each bucket in the order of the backward pass, separated by commas",
       [](auto& s) -> auto& { return s.model.bucket_bytes; }, show_sizes, parse_sizes));
   keys.push_back(time_key(
       "model.forward_ms", "time of the forward pass; 0: the model's",

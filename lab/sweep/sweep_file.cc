@@ -68,7 +68,13 @@ std::string shown(const Setting& setting) {
   return find_scenario_key(setting.name)->show(scenario);
 }
 
-/// Refuses a value that stands twice: its runs would count as further seeds.
+/// The help of such keys says so.
+bool is_list(const ScenarioKey& key) {
+  return key.spec.help.find("separated by commas") != std::string_view::npos;
+}
+
+/// Refuses a key whose values are lists, and a value that stands twice: its runs would count as further
+/// seeds.
 Result<Dimension> read_dimension(const WrittenKey& written) {
   WrittenKey key = written;
   key.name = written.name.substr(kPrefix.size());
@@ -78,6 +84,12 @@ Result<Dimension> read_dimension(const WrittenKey& written) {
         "{}: seed={} cannot be swept; allowed: repeat = {}, for as many seeds of each point, "
         "from the key seed on",
         key.where, key.text, split(written.text).size()));
+  }
+  if (const ScenarioKey* known = find_scenario_key(key.name); known != nullptr && is_list(*known)) {
+    return failure(
+        fmt::format("{}: {} cannot be swept, because its values are lists; allowed: {} = "
+                    "VALUE outside [sweep], and keys with single values in it",
+                    key.where, key.name, key.name));
   }
   Dimension dimension{.key = key.name, .values = {}};
   std::set<std::string> seen;
@@ -121,7 +133,8 @@ Result<void> add_override(Parts& parts, const WrittenKey& key) {
   const auto swept = [&key](const Dimension& dimension) { return dimension.key == key.name; };
   if (std::any_of(parts.dimensions.begin(), parts.dimensions.end(), swept)) {
     return failure(fmt::format("{}: {}={} is swept in the file; allowed: keys that are not",
-                               key.where, key.name, key.text));
+                               key.where.empty() ? "--" + key.name : key.where, key.name,
+                               key.text));
   }
   return add_fixed(parts, key);
 }

@@ -176,8 +176,10 @@ TEST(ScenarioFile, RefusalsNameFileLineKeyAndAllowedValues) {
                         "mean 'trio-ml'?); allowed: "));
   EXPECT_EQ(
       refusal("model.bucket_bytes = [0]\n"),
-      "s.toml:1: model.bucket_bytes=0 is not a list of sizes; allowed: sizes of at least 1 byte, "
-      "separated by commas");
+      "s.toml:1: model.bucket_bytes=0 is not a list of sizes; allowed: sizes from 1 byte to 1 TB "
+      "(10^12), separated by commas");
+  EXPECT_THAT(refusal("model.bucket_bytes = \"4096,18446744073709551615\"\n"),
+              HasSubstr("is not a list of sizes"));
   EXPECT_EQ(refusal("pfe.override = \"x\"\n"),
             "s.toml:1: pfe.override=x is not a list of parameters; allowed: name=number, separated "
             "by commas");

@@ -150,6 +150,11 @@ TEST(Scenario, RefusesWithKeyAndValue) {
          s.straggler.workers = {1, 4};
        },
        "mitigation.quorum=5 is not allowed; allowed: up to 4"},
+      {[](Scenario& s) {
+         s.straggler.pattern = Straggling::kAbsent;
+         for (uint32_t rank = 0; rank < s.workers; rank++) s.straggler.workers.push_back(rank);
+       },
+       "straggler.pattern=absent for all workers is not allowed; allowed: at least one"},
       {[](Scenario& s) { s.straggler.probability = 1.01; }, "straggler.probability=1.01"},
       {[](Scenario& s) { s.straggler.factor = 0.5; }, "straggler.factor=0.5"},
       {[](Scenario& s) { s.straggler.p99_over_p50 = 0; }, "straggler.p99_over_p50=0"},

@@ -87,6 +87,14 @@ TEST(SweepFile, RefusesSeedsAndValuesThatStandTwice) {
               HasSubstr("backend=ring stands twice"));
 }
 
+TEST(SweepFile, RefusesKeysWhoseValuesAreLists) {
+  for (const char* key : {"model.bucket_bytes", "pfe.override", "straggler.workers",
+                          "straggler.racks", "link.slow_workers", "fabric.slow_racks", "capture"}) {
+    EXPECT_THAT(refusal(std::string("[sweep]\n") + key + " = [\"1\"]\n"),
+                HasSubstr(std::string(key) + " cannot be swept, because its values are lists"));
+  }
+}
+
 TEST(SweepFile, ImpossibleCombinationsAreKeptWithTheirReasons) {
   const auto sweep = sweep_of(
       "straggler.worker = 3\n[sweep]\nworkers = [2, 4, 3]\nwindow = [16, 32]\nrepeat = 2\n");
