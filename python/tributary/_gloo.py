@@ -7,6 +7,7 @@ import os
 import torch
 import torch.distributed as dist
 
+from . import errors
 from ._work import AfterWork
 
 
@@ -43,6 +44,18 @@ class _LentStore(dist.Store):
 
     def check(self, keys):
         return self._lent().check(keys)
+
+
+def of_new_group(store, rank):
+    """Returns a part of the store that earlier groups have not used. torchrun's store outlives them."""
+    number = store.add(f"tributary/groups/{rank}", 1)
+    if number > 1 and not dist.is_initialized() and int(torch.__version__.split(".")[0]) < 2:
+        raise errors.TributaryError(
+            f"torch {torch.__version__} cannot create a second group with a store that outlives the first one, as under "
+            "torchrun: its own barrier would wait for ever; to fix: use torch 2, tributary launch, or one group for the "
+            "whole script"
+        )
+    return dist.PrefixStore(f"tributary-group-{number}", store)
 
 
 def create_gloo(name, store, rank, world, limit):

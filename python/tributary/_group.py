@@ -68,6 +68,7 @@ class TributaryGroup(Collectives, dist.ProcessGroup):
         self._submitter = Submitter()
         self._urgency = self._new_urgency()
         self.error = None  # The exception that ended the communicator.
+        self.refused = None  # That of the last all-reduce whose values could not be summed.
         self._world = world
         self._lock = threading.Lock()
         self._works = KeptWorks()
@@ -231,8 +232,10 @@ class TributaryGroup(Collectives, dist.ProcessGroup):
             if _nan_wanted():
                 self.communicator.warn_once(f"{error}. {NAN_GIVEN}")
                 return None
-            return errors.NotFinite(f"{error}. {NAN_OFFERED}")
-        if not isinstance(error, (errors.NotFinite, errors.Overflow)):
+            error = errors.NotFinite(f"{error}. {NAN_OFFERED}")
+        if isinstance(error, (errors.NotFinite, errors.Overflow)):
+            self.refused = error
+        else:
             if isinstance(error, errors.Mismatch):  # The script may correct its calls.
                 error = errors.Mismatch(f"{error}. {FINISHED}")
             self.error = self.error or error
@@ -311,7 +314,7 @@ class TributaryGroup(Collectives, dist.ProcessGroup):
         self._leave_out_lost()
         self.communicator = Communicator(self._url)
         self._urgency = self._new_urgency()  # The ranks may have stopped at different all-reduces.
-        self.error = None
+        self.error = self.refused = None
         self.meetings.restart()
 
     def end(self):

@@ -97,6 +97,7 @@ class HierarchicalGroup(dist.ProcessGroup):
         self.calls = 0
         self.counts_reported = {}
         self.error = None  # The exception of the first sum that failed.
+        self.refused = None  # None here: `error` has it.
         self.closed = False
         self._world = world
         self._local = local

@@ -114,8 +114,9 @@ class Meetings:
         if group.error is not None and group.error is not self.difference:
             action = FAILED
         content = text.encode()[: CARD_BYTES - _HEAD.size - 1].decode(errors="ignore").encode()
-        own = torch.zeros(CARD_BYTES, dtype=torch.uint8)
-        with self._lock:
+        # Gloo's thread writes the cards outside the mode.
+        with torch.inference_mode(False), self._lock:
+            own = torch.zeros(CARD_BYTES, dtype=torch.uint8)
             packed = _HEAD.pack(self._started, action) + content
             own[: len(packed)] = torch.frombuffer(bytearray(packed), dtype=torch.uint8)
             every = [torch.empty_like(own) for _ in range(group.size())]

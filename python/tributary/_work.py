@@ -189,7 +189,10 @@ class TributaryWork(_Work):
                 self._raw_future = torch.futures.Future()
                 # C++ sees a future fail only if a callback raises.
                 self._future = self._raw_future.then(self._result_or_raise)
-                self._group.waiters.put(self)
+                if self.taken:  # DDP's join() takes the value at once.
+                    self._raw_future.set_result(self._tensors)
+                else:
+                    self._group.waiters.put(self)
         return self._future
 
     def complete_future(self):

@@ -46,7 +46,6 @@ _ending = []  # Process objects of earlier groups.
 _starter = None
 _list = None
 _source = None  # The rank's number among those of its machine, if they reduce locally.
-_groups_before = 0  # Numbers the keys, because a store of torchrun's outlives a group.
 
 
 def wanted():
@@ -85,9 +84,7 @@ def url(store, rank, world, limit_s):
 
 def stop():
     """Ends this process's aggregators when the workers of all machines have left. url() starts new ones."""
-    global _list, _groups_before
-    if _list is not None:
-        _groups_before += 1
+    global _list
     _list = None
     for process in _running:
         process.terminate()
@@ -102,7 +99,7 @@ def _given_url():
 
 
 def _key(name, rank):
-    return f"tributary/{_groups_before}/{name}/{rank}"
+    return f"tributary/{name}/{rank}"
 
 
 def wait_for(store, key, rank, ends_at):

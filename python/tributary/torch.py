@@ -30,7 +30,7 @@ from torch.distributed.constants import default_pg_timeout
 from . import _guard, _hierarchical, _monitored, _one_line, _signals, _uneven, aggregators, errors
 from ._catch_up import CatchUp
 from ._ending import end_active, leave_at_end
-from ._gloo import create_gloo
+from ._gloo import create_gloo, of_new_group
 from ._group import (
     BACKEND,
     Degraded,
@@ -52,6 +52,7 @@ def _create(store, rank, world, timeout):
     _one_line.hide_tracebacks()
     _signals.postpone()
     leave_at_end()
+    store = of_new_group(store, rank)
 
     def make_inner(deadline_ms):
         # torch's own default, 30 minutes, would keep ranks waiting for a dead one.
@@ -144,8 +145,12 @@ def rejoin():
 
 
 def last_error():
-    """Returns the exception that ended the active group's communicator, or None."""
-    return active_group().error
+    """Returns the exception that ended the active group's communicator.
+
+    If there is none: that of the last all-reduce that raised NotFinite or Overflow, or None.
+    """
+    group = active_group()
+    return group.error or group.refused
 
 
 def _adopt_mpirun():

@@ -104,13 +104,13 @@ LIMIT_S = 0.001
 
 class Url(unittest.TestCase):
     # Rank 1 shares rank 0's machine, rank 2 has one of its own.
-    OTHERS = {"tributary/0/machines/0": machine(_layout.machine(), first=True),
-              "tributary/0/machines/2": machine("another machine", first=True),
-              "tributary/0/aggregators/0": answer("one:7000"),
-              "tributary/0/aggregators/2": answer("two:7001")}
+    OTHERS = {"tributary/machines/0": machine(_layout.machine(), first=True),
+              "tributary/machines/2": machine("another machine", first=True),
+              "tributary/aggregators/0": answer("one:7000"),
+              "tributary/aggregators/2": answer("two:7001")}
 
     def setUp(self):
-        first = mock.patch.multiple(aggregators, _list=None, _groups_before=0)
+        first = mock.patch.object(aggregators, "_list", None)
         first.start()
         self.addCleanup(first.stop)
         self.addCleanup(aggregators.stop)
@@ -132,22 +132,12 @@ class Url(unittest.TestCase):
             with self.assertRaisesRegex(errors.InvalidArgument, "TRIBUTARY_URL=tributary://box/job/1"):
                 aggregators.url(Store(self.OTHERS), 1, 3, LIMIT_S)
 
-    def test_a_later_group_has_keys_of_its_own(self):
-        others = {**self.OTHERS, "tributary/1/machines/0": self.OTHERS["tributary/0/machines/0"],
-                  "tributary/1/machines/2": self.OTHERS["tributary/0/machines/2"],
-                  "tributary/1/aggregators/0": answer("three:7000"), "tributary/1/aggregators/2": answer()}
-        with with_variables(TRIBUTARY_AGGREGATORS="colocated", LOCAL_RANK="1"):
-            aggregators.url(Store(others), 1, 3, LIMIT_S)
-            aggregators.stop()
-            url = aggregators.url(Store(others), 1, 3, LIMIT_S)
-        self.assertEqual(url, "tributary://three:7000/job/1")
-
     def test_an_aggregator_that_does_not_start_is_an_error(self):
         with with_variables(TRIBUTARY_JOB="colour=red", LOCAL_RANK="0"):
             store = Store({})
             with self.assertRaisesRegex(errors.TributaryError, "did not start"):
                 aggregators.url(store, 0, 1, LIMIT_S)
-        self.assertIn("did not start", json.loads(store.get("tributary/0/aggregators/0"))["failed"])
+        self.assertIn("did not start", json.loads(store.get("tributary/aggregators/0"))["failed"])
 
     def refusal(self, others, **variables):
         """Returns the error of rank 1, which shares rank 0's machine if that one has its name."""
@@ -157,7 +147,7 @@ class Url(unittest.TestCase):
         return raised.exception
 
     def test_a_failure_of_another_rank_is_told(self):
-        failed = {**self.OTHERS, "tributary/0/aggregators/2": answer(failed="no such program")}
+        failed = {**self.OTHERS, "tributary/aggregators/2": answer(failed="no such program")}
         self.assertIn("rank 2 could not start its aggregator: no such program", str(self.refusal(failed)))
 
     def test_a_silent_rank_is_named(self):
@@ -168,14 +158,14 @@ class Url(unittest.TestCase):
 
     def test_an_address_that_other_machines_cannot_reach_is_refused_with_the_remedy(self):
         for address in ("127.0.0.1", "localhost", "[::1]"):
-            others = {**self.OTHERS, "tributary/0/aggregators/0": answer(f"{address}:7000")}
+            others = {**self.OTHERS, "tributary/aggregators/0": answer(f"{address}:7000")}
             text = str(self.refusal(others))
             self.assertIn(f"rank 0 gives {address} as", text)
             self.assertRegex(text, "set MASTER_ADDR .* or TRIBUTARY_URL")
 
     def test_an_address_of_the_only_machine_is_allowed(self):
-        here = {f"tributary/0/machines/{rank}": machine(_layout.machine()) for rank in (0, 2)}
-        here |= {"tributary/0/aggregators/0": answer("127.0.0.1:7000"), "tributary/0/aggregators/2": answer()}
+        here = {f"tributary/machines/{rank}": machine(_layout.machine()) for rank in (0, 2)}
+        here |= {"tributary/aggregators/0": answer("127.0.0.1:7000"), "tributary/aggregators/2": answer()}
         with with_variables(LOCAL_RANK="1"):
             self.assertEqual(aggregators.url(Store(here), 1, 3, LIMIT_S), "tributary://127.0.0.1:7000/job/1")
 

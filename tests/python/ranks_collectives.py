@@ -91,6 +91,24 @@ def several_on_their_way():
     for work in reversed(works):
         assert work.wait() and work.is_completed() and work.is_success()
     assert tensors[99][0].item() == 199
+    future = works[1].get_future()  # Of a work that wait() has settled.
+    assert future.done() and future.value()[0] is tensors[1]
+
+
+def uneven_inputs():
+    """The ranks that still have inputs divide by their number."""
+    for initial in (True, False):
+        ddp = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(1, 1, bias=False))
+        optimizer = torch.optim.SGD(ddp.parameters(), lr=1.0)
+        start = next(ddp.parameters()).item()
+        with ddp.join(divide_by_initial_world_size=initial):
+            for _ in range(2 + rank):
+                optimizer.zero_grad()
+                ddp(torch.ones(1, 1)).sum().backward()
+                optimizer.step()
+        # Two steps of both ranks, and one of rank 1 alone.
+        moved = start - next(ddp.parameters()).item()
+        assert abs(moved - (2.5 if initial else 3)) < 1e-5, (initial, moved)
 
 
 def sums_of_the_same_memory():
@@ -192,6 +210,7 @@ def infinities():
         raise AssertionError("an infinity was taken")
     except tributary.NotFinite as error:
         assert "TRIBUTARY_NOT_FINITE=nan" in str(error)
+        assert tributary.torch.last_error() is error
     os.environ["TRIBUTARY_NOT_FINITE"] = "zero"
     try:
         dist.all_reduce(torch.tensor([float("inf")]))
@@ -237,7 +256,7 @@ rank = dist.get_rank()
 assert dist.get_backend() == "tributary"
 assert tributary.torch.active_group().communicator.info()["world"] == 2
 for check in (types_and_operations, handed_to_gloo, lists_exchanged_among_all,
-              gradients_through_all_gather, monitored_barriers, several_on_their_way,
+              gradients_through_all_gather, monitored_barriers, several_on_their_way, uneven_inputs,
               sums_of_the_same_memory, tensors_that_are_not_contiguous, refused_tensors,
               tensors_of_inference_mode, gloo_after_a_sum_in_flight, infinities,
               an_overflow_as_a_loss_scaler_expects_it, gradients_are_the_mean):

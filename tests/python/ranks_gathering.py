@@ -105,6 +105,16 @@ def futures_and_works():
     assert [tensor.item() for tensor in gathered] == list(range(world))
 
 
+def evaluation_in_inference_mode():
+    with torch.inference_mode():
+        metric = torch.tensor([1.0 + rank])
+        dist.all_reduce(metric)
+        copy = metric.clone()
+        dist.broadcast(copy, src=1)
+        dist.barrier()
+    assert metric.item() == copy.item() == world * (world + 1) / 2
+
+
 def zero_redundancy():
     from torch.distributed.optim import ZeroRedundancyOptimizer
     from torch.nn.parallel import DistributedDataParallel
@@ -129,7 +139,8 @@ import tributary.torch  # noqa: E402
 rank, world = dist.get_rank(), dist.get_world_size()
 mitigated = tributary.torch.active_group().mitigated()
 for check in (bytes_arrive_as_they_are, a_part_of_the_output_may_be_the_input,
-              sums_are_kept_by_their_owners, parts_of_one_tensor, futures_and_works, zero_redundancy):
+              sums_are_kept_by_their_owners, parts_of_one_tensor, futures_and_works, evaluation_in_inference_mode,
+              zero_redundancy):
     check()
 dist.barrier()
 dist.destroy_process_group()

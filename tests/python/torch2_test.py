@@ -70,6 +70,23 @@ class Deadline(unittest.TestCase):
             tributary.Communicator(f"{url}{back_end.DEADLINE_MS_MAX + 1}")
 
 
+class StoreOfTorchrun(unittest.TestCase):
+    def test_each_group_has_a_part_of_its_own(self):
+        from tributary import _gloo, errors
+
+        store, ranks = dist.HashStore(), range(2)
+        first = [_gloo.of_new_group(store, rank) for rank in ranks]
+        first[0].set("address", "old")
+        self.assertEqual(first[1].get("address"), b"old")
+        with mock.patch.object(torch, "__version__", "2.1.0"):
+            second = [_gloo.of_new_group(store, rank) for rank in ranks]
+        second[0].set("address", "new")
+        self.assertEqual(second[1].get("address"), b"new")
+        with mock.patch.object(torch, "__version__", "1.13.1"):
+            with self.assertRaisesRegex(errors.TributaryError, "torch 1.13.1 cannot create a second group"):
+                _gloo.of_new_group(store, 0)
+
+
 class Registration(unittest.TestCase):
     def registered(self, register_backend):
         """Imports the back end afresh with this register_backend()."""

@@ -13,6 +13,7 @@ import unittest
 import support
 
 support.need("numpy", "torch", "sklearn")
+import torch  # noqa: E402
 
 EXAMPLES = support.HERE.parent.parent / "examples"
 
@@ -60,6 +61,14 @@ class Torch(support.ServerTest):
             [support.PYTHON, "-m", "tributary.run", str(support.HERE / "ranks_again.py")],
             capture_output=True, text=True, timeout=support.LIMIT_S, env={**os.environ, **alone},
         ), 1)
+
+    def test_a_second_group_under_torchrun_needs_torch_2(self):
+        ended = support.torchrun(2, support.HERE / "ranks_again.py", {})
+        if int(torch.__version__.split(".")[0]) >= 2:
+            self.assert_all_well(ended, 2)
+        else:
+            self.assertNotEqual(ended.returncode, 0)
+            self.assertIn("cannot create a second group with a store that outlives the first one", ended.stderr)
 
     def test_a_signal_within_a_backward_pass_reaches_the_script_at_its_end(self):
         self.assert_all_well(self.ranks(2, "ranks_interrupted.py", flags=("--deadline-ms", "9000")), 2)
