@@ -229,16 +229,17 @@ TEST_F(SettingsTest, RefusesUnknownFlagsAndCommands) {
 TEST_F(SettingsTest, RefusesMissingFlagsAndValues) {
   EXPECT_TRUE(refusal({}).starts_with("tributary: --job is missing; allowed: KEY=VALUE"));
   EXPECT_EQ(refusal({"--job", "id=1", "--window"}),
-            "tributary: --window has no value; allowed: a whole number from 1 to 4096\n");
+            "tributary: --window has no value; allowed: NUMBER\n");
   EXPECT_EQ(parse({}).exit, kExitUsage);
 }
 
 TEST_F(SettingsTest, RefusesEmptyValues) {
-  for (const char* flag : {"--listen", "--window", "--scheme", "--job"}) {
-    const std::string line = std::string("tributary: ") + flag + " has an empty value\n";
-    EXPECT_EQ(refusal({flag, ""}), line);
-    EXPECT_EQ(refusal({std::string(flag) + "="}), line);
+  for (const std::string flag : {"--listen", "--window", "--job"}) {
+    EXPECT_EQ(refusal({flag, ""}), "tributary: " + flag + " has an empty value\n");
+    EXPECT_TRUE(
+        refusal({flag + "="}).starts_with("tributary: " + flag + " has no value; allowed: "));
   }
+  EXPECT_EQ(refusal({"--scheme", ""}), "tributary: --scheme= is refused; allowed: {fixed,block}\n");
 }
 
 TEST(ParseCommandLine, AWrongFlagBeforeACommandThatIsRunIsNamed) {

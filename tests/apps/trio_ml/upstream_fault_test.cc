@@ -77,11 +77,11 @@ void probe(Tree& tree, const std::vector<Member>& members, uint32_t rank, uint32
 TEST(UpstreamFault, AJoinNamesAnAbsentUpperAggregator) {
   Tree tree(engine::PacketLayer::kUdpPayload);
   cut(tree);
-  ask_for(tree, milliseconds(1000));
+  ask_for(tree, milliseconds(500));
   Message pending = last_of(tree, 0, MessageType::kPending);
   EXPECT_EQ(pending.body.reason, Reason::kWaitingForUpstream);
   EXPECT_EQ(pending.body.group, upper_address());
-  ask_for(tree, milliseconds(2000));
+  ask_for(tree, milliseconds(2500));
   pending = last_of(tree, 0, MessageType::kPending);
   EXPECT_EQ(pending.body.reason, Reason::kUpstreamSilent);
   EXPECT_EQ(pending.body.group, upper_address());
