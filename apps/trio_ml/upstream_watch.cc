@@ -8,6 +8,8 @@ namespace tributary::trio_ml {
 using wire::Reason;
 namespace {
 
+/// A pending states a silence of this length. Assumed: two questions lost in a row are enough, because
+/// before a session starts a false statement harms nobody.
 constexpr Duration kStatedAfter = milliseconds(700);
 
 }  // namespace
@@ -40,8 +42,6 @@ void UpstreamWatch::take_pending(const wire::ControlBody& body) {
   above_ = waits_for_another ? body : wire::ControlBody{};
 }
 
-// Before a session starts, nobody loses anything by the statement that an aggregator is silent. So two
-// lost questions are enough.
 void UpstreamWatch::describe(wire::ControlBody& pending, const Endpoint& upstream,
                              Instant now) const {
   if (silent_for(now) >= kStatedAfter) {

@@ -164,6 +164,12 @@ TEST(Recording, FileThatDoesNotExistIsNamed) {
   EXPECT_EQ(refused.error().text, "/nonexistent/a.trec: No such file or directory");
 }
 
+TEST(Recording, FileWithoutAnEndIsRefusedByItsBeginning) {
+  const auto refused = read_recording_file("/dev/zero");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().text, "/dev/zero: is not a recording of tributary");
+}
+
 TEST(Recording, SinkThatIsFullEndsTheWriting) {
   FlightRecorder recorder(example());
   static_cast<void>(recorder.add_writer(0));
