@@ -207,6 +207,19 @@ TEST_P(Control, ProbeOfAMismatchedBlockGetsItsNoticeAlsoAfterThePeersHaveLeft) {
   EXPECT_EQ(probe(1, 1).message.body.reason, Reason::kPeerLeft);
 }
 
+TEST_P(Control, AMismatchIsThatOfItsSession) {
+  start();
+  for (const uint32_t odd : {0U, 1U}) {
+    contribute(1 - odd, 0, {5});
+    contribute(odd, 0, {5, 6});
+    EXPECT_EQ(probe(1 - odd, 0).message.body.mask, sources({odd}));
+    for (uint32_t source = 0; source < 2; source++) {
+      bed_->deliver(encoded(members_[source].message(MessageType::kLeave, 0)), worker(source));
+    }
+    members_ = join_all(*bed_, /*nonce_base=*/2000);
+  }
+}
+
 TEST_P(Control, WithdrawnJoinIsNotCounted) {
   bed_ = std::make_unique<Bed>(kJob, GetParam());
   static_cast<void>(deliver_join(*bed_, join_message(0, 100, 2), worker(0)));
