@@ -2,7 +2,8 @@
 # work trees of one machine share what they have compiled: paths count from the source folder.
 find_program(TRIBUTARY_CCACHE ccache)
 if(TRIBUTARY_CCACHE AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
-  set(environment CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1)
+  # Takes the list of included files from the compiler. Otherwise ccache preprocesses each source first.
+  set(environment CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1 CCACHE_DEPEND=1)
   if(TRIBUTARY_PCH)
     # ccache cannot see what a precompiled header holds but by the header's own hash. These are the
     # settings and flags that its manual asks for.

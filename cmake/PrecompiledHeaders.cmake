@@ -1,6 +1,7 @@
-# Precompiles the headers of other projects that most sources include, where TRIBUTARY_PCH is on. A
-# precompiled header hides a missing #include, so it stays off in the preset `tsan`, which proves that
-# each source of its programs includes what it needs.
+# Precompiles the headers of other projects that most sources include, where TRIBUTARY_PCH is on. It is
+# off in the presets with sanitizers. A precompiled header hides a missing #include, and these presets
+# prove that each source includes what it needs. And Clang's options name the header by its whole path,
+# so that ccache would share no object between two clones.
 
 set(tributary_pch_library <algorithm> <array> <functional> <memory> <optional> <span> <string>
                           <string_view> <unordered_map> <vector> <fmt/format.h> <tl/expected.hpp>)
@@ -17,6 +18,7 @@ endfunction()
 # tributary_test_program(TARGET): what all test programs have in common.
 function(tributary_test_program target)
   target_link_libraries(${target} PRIVATE GTest::gmock GTest::gtest_main)
+  set_target_properties(${target} PROPERTIES TRIBUTARY_IS_TEST TRUE)
   tributary_compile_test_faster(${target})
   cmake_language(EVAL CODE "cmake_language(DEFER CALL tributary_precompile ${target} tests)")
 endfunction()
@@ -43,6 +45,7 @@ function(tributary_make_precompiled kind)
     # A program, like the targets that share the header: -fPIE.
     add_executable(${target} EXCLUDE_FROM_ALL ${source})
     target_link_libraries(${target} PRIVATE GTest::gmock)
+    set_target_properties(${target} PROPERTIES TRIBUTARY_IS_TEST TRUE)
     tributary_compile_test_faster(${target})
   else()
     add_library(${target} OBJECT EXCLUDE_FROM_ALL ${source})

@@ -38,13 +38,25 @@ if(TRIBUTARY_SANITIZE)
                          -fno-omit-frame-pointer -fno-sanitize-recover=all)
   target_link_options(tributary_flags INTERFACE -fsanitize=${TRIBUTARY_SANITIZE})
 endif()
+# UBSan's checks fill a program with pointers: 270 MB for `tributary`. At a fixed address they are
+# final, so that it starts in two thirds of the time. lld links it in a third of the time.
+if(TRIBUTARY_SANITIZE MATCHES "undefined")
+  target_link_options(tributary_flags INTERFACE
+                      $<$<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>:-no-pie>)
+  find_program(TRIBUTARY_LLD ld.lld-19)
+  if(TRIBUTARY_LLD AND CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+    target_link_options(tributary_flags INTERFACE -fuse-ld=lld-19)
+  endif()
+endif()
 if(TRIBUTARY_FUZZ)
   if(NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
     message(FATAL_ERROR "TRIBUTARY_FUZZ is ON, but ${CMAKE_CXX_COMPILER} is not Clang, so it has no "
                         "libFuzzer. Use the preset fuzz, or TRIBUTARY_FUZZ=OFF.")
   endif()
-  # Without libFuzzer's main(), which the programs of tests/fuzz add.
-  target_compile_options(tributary_flags INTERFACE -fsanitize=fuzzer-no-link)
+  # Counts what an input reaches, in the code under test only. Without libFuzzer's main(), which the
+  # programs of tests/fuzz add.
+  target_compile_options(tributary_flags INTERFACE
+    $<$<NOT:$<BOOL:$<TARGET_PROPERTY:TRIBUTARY_IS_TEST>>>:-fsanitize=fuzzer-no-link>)
   target_link_options(tributary_flags INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 

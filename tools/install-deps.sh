@@ -23,7 +23,7 @@ declare -A groups=(
           nlohmann-json3-dev libtbb-dev libpcap-dev zlib1g-dev
           libcpp-httplib-dev prometheus-cpp-dev"
   [dev]="python3 help2man libgtest-dev libgmock-dev libbenchmark-dev libcuckoo-dev ccache clang-format clang-19 clang-tidy-19
-         libclang-rt-19-dev"
+         libclang-rt-19-dev lld-19"
   # OpenBLAS is only a Recommends of python3-torch, but training is ten times slower without it.
   [torch]="python3-torch python3-numpy python3-sklearn libopenblas0-pthread python3-wheel python3-venv python3-pip"
   [dpdk]="libdpdk-dev dpdk pkgconf iproute2"
