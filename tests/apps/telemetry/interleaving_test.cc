@@ -9,12 +9,15 @@
 #include "apps/telemetry/app.h"
 #include "tests/apps/telemetry/bed.h"
 #include "tests/engine/step_machine.h"
+#include "tests/support/sanitized.h"
 #include "tests/support/seed.h"
 
 namespace tributary::telemetry {
 namespace {
 
 using testing::StepMachine;
+
+constexpr uint32_t kRounds = testing::kIsSanitized ? 500 : 2'000;
 
 /// The program on the suspending machine.
 class StepBed {
@@ -144,7 +147,7 @@ TEST(TelemetryInterleaving, EveryPacketIsInOneRecord) {
   const uint64_t seed = tributary::testing::seed_from_env();
   Prng prng(seed);
   Covered covered;
-  for (uint32_t round = 0; round < 2'000; round++) {
+  for (uint32_t round = 0; round < kRounds; round++) {
     const Walk walk{.flows = 1 + prng.below(4), .export_on_fin = prng.chance(0.3)};
     const uint64_t walk_seed = prng.any_u64();
     SCOPED_TRACE(::testing::Message()
@@ -164,7 +167,7 @@ TEST(TelemetryInterleaving, EveryPacketIsInOneRecordOrOneRefusal) {
   const uint64_t seed = tributary::testing::seed_from_env();
   Prng prng(seed);
   Covered covered;
-  for (uint32_t round = 0; round < 500; round++) {
+  for (uint32_t round = 0; round < kRounds / 4; round++) {
     const Walk walk{.flows = 10, .flows_max = 1 + prng.below(6), .export_on_fin = prng.chance(0.3)};
     const uint64_t walk_seed = prng.any_u64();
     SCOPED_TRACE(::testing::Message()

@@ -12,6 +12,7 @@
 #include "io/memory/in_memory_port.h"
 #include "memory/hash_buckets.h"
 #include "tests/engine/model/aggregation_bed.h"
+#include "tests/support/sanitized.h"
 #include "tests/support/seed.h"
 
 namespace tributary::engine {
@@ -307,6 +308,7 @@ TEST(PfeFidelity, BurstStaysNearExact) {
   // 1 % and 3 %.
   for (const uint32_t gradients : {64U, 512U, 1024U}) {
     for (const uint32_t window : {1U, 64U, 256U, 1024U}) {
+      if (testing::kIsSanitized && window > 64) continue;
       const WindowPoint exact = figure_16(gradients, window, Fidelity::kExact);
       const WindowPoint burst = figure_16(gradients, window, Fidelity::kBurst);
       const bool alone = window == 1;

@@ -6,12 +6,14 @@
 
 #include <map>
 
+#include "tests/support/sanitized.h"
 #include "tests/support/seed.h"
 
 namespace tributary::engine {
 namespace {
 
 constexpr Duration kWidth = SlotLedger::kSlotWidth;
+constexpr uint32_t kSteps = testing::kIsSanitized ? 5'000 : 20'000;
 
 TEST(SlotLedger, EmptyResourceIsAvailableAtOnce) {
   SlotLedger ledger;
@@ -68,7 +70,7 @@ void expect_random_reservations_match(double load) {
   std::map<int64_t, int64_t> used;  // Slot to ticks.
   const int64_t width = kWidth.ticks();
   int64_t now = 0;
-  for (uint32_t step = 0; step < 20'000; step++) {
+  for (uint32_t step = 0; step < kSteps; step++) {
     now += prng.below(static_cast<uint32_t>(width / 2));
     const int64_t at = now + prng.below(static_cast<uint32_t>(width * 40));
     const int64_t work = prng.below(static_cast<uint32_t>(2 * load * mean_step));
