@@ -3,6 +3,7 @@
 // The links lose packets. The workers have to repair these losses before the blocks age: no result
 // may lack a rank that contributed. Virtual time, so a seed gives the same result on every machine.
 #include <fmt/core.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>

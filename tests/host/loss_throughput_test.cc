@@ -3,6 +3,7 @@
 // same on every machine. The bounds are a third of the measured rates: they detect a repair that is
 // far too slow, and do not fix a figure.
 #include <fmt/core.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
