@@ -123,11 +123,20 @@ bool may_have_body(const httplib::Request& request) {
   return request.method == "POST" || request.method == "PUT" || request.method == "PATCH";
 }
 
-/// Returns the refusal of a request that would need more memory than any useful one.
-std::optional<Reply> refuse_target(const httplib::Request& request) {
-  if (request.target.size() <= kTargetBytesMax) return {};
-  return error_reply(414, fmt::format("the URL has {} bytes; allowed: at most {}",
-                                      request.target.size(), kTargetBytesMax));
+/// Returns the refusal of a request that would need more memory than any useful one, or that a proxy
+/// before this server may have read otherwise (RFC 9112 §3.2, §6.3).
+std::optional<Reply> refuse_head(const httplib::Request& request) {
+  if (request.target.size() > kTargetBytesMax) {
+    return error_reply(414, fmt::format("the URL has {} bytes; allowed: at most {}",
+                                        request.target.size(), kTargetBytesMax));
+  }
+  for (const char* name : {"Host", "Content-Length", "Authorization"}) {
+    const size_t count = request.get_header_value_count(name);
+    if (count <= 1) continue;
+    return error_reply(400,
+                       fmt::format("the header {} stands {} times; allowed: once", name, count));
+  }
+  return {};
 }
 
 /// Returns the refusal of a body before it is read; nothing if it is acceptable.
@@ -147,7 +156,7 @@ std::optional<Reply> refuse_body(const httplib::Request& request) {
   const auto size_bytes = request.get_header_value<uint64_t>("Content-Length");
   if (size_bytes <= kBodyBytesMax) return {};
   return error_reply(
-      413, fmt::format("the body has {} bytes; allowed: at most {}", size_bytes, kBodyBytesMax));
+      413, fmt::format("the body has {} bytes; allowed: at most {}", size, kBodyBytesMax));
 }
 
 /// Tells whether a body follows that must be read.
@@ -172,7 +181,7 @@ class HttpServer::Implementation : public httplib::Server {
     // Answers before httplib reads a body, unless there is one to read. httplib would wait for the
     // end of the connection if a request without a body does not state its length.
     set_pre_routing_handler([this](const httplib::Request& request, httplib::Response& response) {
-      auto refusal = refuse_target(request);
+      auto refusal = refuse_head(request);
       if (!refusal && may_have_body(request)) refusal = refuse_body(request);
       if (!refusal && has_body(request)) return HandlerResponse::Unhandled;
       fill(response, refusal ? *refusal : answer(request));

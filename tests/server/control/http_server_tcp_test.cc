@@ -17,6 +17,7 @@
 namespace tributary::control {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
@@ -94,6 +95,24 @@ TEST_F(HttpServerTcp, GarbageGetsOneAnswer) {
   static_cast<void>(
       talk(at_, std::string("\x16\x03\x01\x02\x00\x01\x00\x01\r\n\r\n", 12)));  // TLS.
   EXPECT_THAT(talk(at_, kGoodRequest), StartsWith("HTTP/1.1 200"));
+}
+
+// A proxy may take the first of two headers, and the server the last one.
+TEST_F(HttpServerTcp, RefusesAHeaderGivenTwiceThatDecides) {
+  EXPECT_THAT(talk(at_, "GET /x HTTP/1.1\r\nHost: localhost\r\nhost: h\r\n\r\n"),
+              AllOf(StartsWith("HTTP/1.1 400"),
+                    HasSubstr("the header Host stands 2 times; allowed: once")));
+  EXPECT_THAT(
+      talk(at_, "POST /x HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\nContent-Length: 5\r\n\r\n"),
+      StartsWith("HTTP/1.1 400"));
+  EXPECT_THAT(talk(at_, "GET /x HTTP/1.1\r\nHost: h\r\nAccept: a\r\nAccept: b\r\n\r\n"),
+              StartsWith("HTTP/1.1 200"));
+}
+
+TEST_F(HttpServerTcp, NamesTheLengthOfALongBody) {
+  const std::string length(30, '9');
+  EXPECT_THAT(talk(at_, "POST /x HTTP/1.1\r\nHost: h\r\nContent-Length: " + length + "\r\n\r\n"),
+              AllOf(StartsWith("HTTP/1.1 413"), HasSubstr("the body has " + length + " bytes")));
 }
 
 // A client that sends a body gets an answer, although the server does not read all of it.
