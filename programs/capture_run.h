@@ -24,8 +24,8 @@ struct CaptureFiles {
   std::optional<io::CaptureWriter> writer;
 };
 
-/// Opens the input and reads its first packet. Refuses an output that is the file of the input or
-/// of another output.
+/// Opens the input and reads its first packet. The caller has made sure that no output is the file of
+/// the input or of another output.
 [[nodiscard]] Result<CaptureFiles> open_input(const RunRequest& request);
 
 /// Opens the output, which empties it. Call it when nothing else can refuse the run.

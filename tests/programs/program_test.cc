@@ -140,32 +140,6 @@ TEST_F(ProgramRunTest, KeepsWhatItWroteBeforeTheDamage) {
   }
 }
 
-TEST_F(ProgramRunTest, RefusesToOverwriteItsInput) {
-  testing::write_capture(path("in.pcap"), {{1, testing::ipv4_frame(60)}});
-  const std::string before = bytes_of(path("in.pcap"));
-  EXPECT_THAT(run_filter("in.pcap", false).error().text, HasSubstr("it is the file of --in"));
-  EXPECT_EQ(bytes_of(path("in.pcap")), before);
-}
-
-TEST_F(ProgramRunTest, RefusesTwoOutputsInOneFile) {
-  testing::write_capture(path("in.pcap"), {{1, testing::ipv4_frame(60)}});
-  const std::string before = bytes_of(path("in.pcap"));
-  const Program* telemetry = find_program("telemetry");
-  const auto refusal = [&](const RunRequest& request) {
-    const auto end = telemetry->run(*telemetry->settings().read({}, ""), request);
-    return end ? "accepted" : end.error().text;
-  };
-  EXPECT_THAT(refusal({.in = path("in.pcap"), .records = path("in.pcap")}),
-              HasSubstr("it is the file of --in"));
-  // Neither exists, and the paths differ.
-  EXPECT_THAT(
-      refusal({.in = path("in.pcap"), .out = path("new.pcap"), .ipfix = path("./new.pcap")}),
-      HasSubstr("it is the file of --out"));
-  EXPECT_THAT(refusal({.in = path("in.pcap"), .records = path("new"), .ipfix = path("new")}),
-              HasSubstr("it is the file of --records"));
-  EXPECT_EQ(bytes_of(path("in.pcap")), before);
-}
-
 TEST_F(ProgramRunTest, ReportsAFailedWrite) {
   if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "no /dev/full";
   std::vector<TestPacket> in(1'000, {1, testing::ipv4_frame(1'000)});

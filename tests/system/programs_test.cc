@@ -73,6 +73,25 @@ TEST(Programs, RunRefusesBadInputInOneLine) {
   EXPECT_THAT(errors_of({"run", "filter"}, 2), HasSubstr("--in is missing"));
 }
 
+TEST(Programs, RunRefusesToWriteOverAnotherOfItsFiles) {
+  const std::string in = capture_of({{1, testing::ipv4_frame(60)}});
+  const std::string before = bytes_of(in);
+  const std::string absent = scratch("programs_absent"), same = scratch("./programs_absent");
+  const auto refusal = [&](std::vector<std::string> outputs) {
+    std::vector<std::string> arguments{"run", "telemetry", "--in", in};
+    arguments.insert(arguments.end(), outputs.begin(), outputs.end());
+    return errors_of(arguments, 2);
+  };
+  EXPECT_THAT(refusal({"--out", in}), HasSubstr("it is the file of --in"));
+  EXPECT_THAT(refusal({"--records", in}), HasSubstr("it is the file of --in"));
+  // The file is not there yet, and the paths differ.
+  EXPECT_THAT(refusal({"--out", absent, "--ipfix", same}), HasSubstr("it is the file of --out"));
+  EXPECT_THAT(refusal({"--records", absent, "--ipfix", absent}),
+              HasSubstr("it is the file of --records"));
+  EXPECT_EQ(bytes_of(in), before);
+  EXPECT_FALSE(std::filesystem::exists(absent));
+}
+
 TEST(Programs, RunKeepsWhatItWroteBeforeTheDamage) {
   const std::string in = capture_of({{1, testing::ipv4_frame(60)}, {2, testing::ipv4_frame(60)}});
   std::filesystem::resize_file(in, 24 + 76 + 30);
