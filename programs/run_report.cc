@@ -172,6 +172,12 @@ std::string live_text(std::string_view program, const nlohmann::json& stats) {
     text += outcome_line(name, counter.at("packets"), counter.at("bytes"));
   }
   for (const auto& [name, count] : stats.at("events").items()) text += event_line(name, count);
+  uint64_t refused = 0;
+  for (const auto& port : stats.at("ports")) refused += port.value("tx_refused", uint64_t{0});
+  if (refused > 0) {
+    text += fmt::format("  {} packets lost after the program: a port refused them (tx_refused)\n",
+                        refused);
+  }
   for (const auto& details : stats.at("details")) text += culprit_lines(details);
   return text;
 }

@@ -10,6 +10,7 @@ namespace {
 TEST(RunReport, TextOfAServerAddsUpItsCores) {
   const nlohmann::json stats{
       {"cores", {{{"packets", 3}}, {{"packets", 4}}}},
+      {"ports", {{{"tx_refused", 1}}, {{"tx_refused", 2}}}},
       {"forwarded", 5},
       {"dropped", 2},
       {"outcomes",
@@ -20,6 +21,7 @@ TEST(RunReport, TextOfAServerAddsUpItsCores) {
             "guard: 7 packets: 5 forwarded, 2 dropped\n"
             "  policed                             2 packets               99 bytes\n"
             "  expired                             3 times\n"
+            "  3 packets lost after the program: a port refused them (tx_refused)\n"
             "  culprit: who, when and why\n");
 }
 
