@@ -106,7 +106,7 @@ template <class F>
 ScenarioKey gbps_key(std::string_view name, std::string_view help, F field) {
   constexpr double kBitsPerGbit = 1e9;
   return converted_key(
-      name, {0.001, 100'000}, help, field,
+      name, {0.001, 10'000}, help, field,
       [](uint64_t rate) { return static_cast<double>(rate) / kBitsPerGbit; },
       [](double gbps) { return static_cast<uint64_t>(std::llround(gbps * kBitsPerGbit)); });
 }

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <iterator>
 #include <limits>
+#include <string>
 
 #include "lab/report/markup.h"
 
@@ -97,11 +98,15 @@ std::vector<double> ticks_of(const LinePlot& plot, double PlotPoint::*coordinate
 void draw_axes(const LinePlot& plot, const Axis& x, const Axis& y, std::string& svg) {
   const auto out = std::back_inserter(svg);
   for (const double tick : x.ticks) {
+    constexpr double kDigit = 7;  // About, at 13 px.
+    const std::string label = fmt::format("{:g}", tick);
+    const double half_width = kDigit * static_cast<double>(label.size()) / 2;
     fmt::format_to(out,
                    "<line class=\"grid\" x1=\"{0:.1f}\" y1=\"{1:.1f}\" x2=\"{0:.1f}\" "
-                   "y2=\"{2:.1f}\"/>\n<text x=\"{0:.1f}\" y=\"{3:.1f}\" "
-                   "text-anchor=\"middle\">{4:g}</text>\n",
-                   x.pixel(tick), y.pixel_first, y.pixel_last, y.pixel_first + 18, tick);
+                   "y2=\"{2:.1f}\"/>\n<text x=\"{3:.1f}\" y=\"{4:.1f}\" "
+                   "text-anchor=\"middle\">{5}</text>\n",
+                   x.pixel(tick), y.pixel_first, y.pixel_last,
+                   std::min(x.pixel(tick), plot.width_px - half_width), y.pixel_first + 18, label);
   }
   for (const double tick : y.ticks) {
     fmt::format_to(out,

@@ -161,7 +161,7 @@ TEST(ScenarioFile, RefusalsNameFileLineKeyAndAllowedValues) {
   EXPECT_EQ(refusal("workers = 1025\n"),
             "s.toml:1: workers=1025 is out of range; allowed: a whole number from 1 to 1024");
   EXPECT_EQ(refusal("[link]\nrate_gbps = 0\n"),
-            "s.toml:2: link.rate_gbps=0 is out of range; allowed: a number from 0.001 to 100000");
+            "s.toml:2: link.rate_gbps=0 is out of range; allowed: a number from 0.001 to 10000");
   EXPECT_EQ(refusal("workers = \"4\"\n"),
             "s.toml:1: workers=4 is text; allowed: a whole number from 1 to 1024");
   EXPECT_EQ(refusal("workers = [1, 2]\n"),

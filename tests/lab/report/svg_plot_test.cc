@@ -62,6 +62,14 @@ TEST(SvgPlot, LogarithmicAxesHavePowersAsTicks) {
   }
 }
 
+TEST(SvgPlot, LabelAtTheEdgeIsWhole) {
+  // Eleven digits of 7 pixels, centred 38.5 pixels before the edge of 800. The axis ends at 780.
+  const LinePlot plot{
+      .title = "t", .series = {{"line", {{1, 0}, {1048576, 1}}}}, .x_scale = PlotScale::kLog2};
+  EXPECT_THAT(render_svg(plot), HasSubstr("<text x=\"761.5\" y=\"416.0\" text-anchor=\"middle\">"
+                                          "1.04858e+06</text>"));
+}
+
 TEST(SvgPlot, LogarithmicAxisOmitsZero) {
   const LinePlot plot{
       .title = "t", .series = {{"line", {{0, 1}, {1, 1}, {2, 2}}}}, .x_scale = PlotScale::kLog2};

@@ -126,13 +126,17 @@ TEST(RunText, NamesUnitsAndDroppedWorkers) {
   EXPECT_THAT(text, ::testing::ContainsRegex("of these degraded +25 +%"));
   EXPECT_THAT(text, ::testing::ContainsRegex("contribution to result, P99 +4 +us"));
   EXPECT_THAT(text, HasSubstr("0 (out)"));
+  EXPECT_THAT(text,
+              ::testing::ContainsRegex("dropped out +1 of [0-9]+ +workers; times and shares"));
   EXPECT_THAT(text, ::testing::ContainsRegex("a>b +9 +900 +1 +0 +0 +25"));
   EXPECT_THAT(text, HasSubstr("top: no bottleneck known"));
   EXPECT_THAT(text, HasSubstr("bottleneck: the cable"));
 }
 
-TEST(RunText, OmitsUncheckedSums) {
+TEST(RunText, OmitsUncheckedSumsAndDropoutsThatAreNone) {
   RunResult result = by_hand();
+  result.workers[0].dropped_out = false;
+  EXPECT_THAT(run_text(result), Not(HasSubstr("dropped out")));
   EXPECT_THAT(run_text(result), Not(HasSubstr("wrong sums")));
   result.checked_sums = 5;
   result.wrong_sums = 1;
