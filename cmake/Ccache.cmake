@@ -4,16 +4,5 @@ find_program(TRIBUTARY_CCACHE ccache)
 if(TRIBUTARY_CCACHE AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
   # Takes the list of included files from the compiler. Otherwise ccache preprocesses each source first.
   set(environment CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1 CCACHE_DEPEND=1)
-  if(TRIBUTARY_PCH)
-    # ccache cannot see what a precompiled header holds but by the header's own hash. These are the
-    # settings and flags that its manual asks for.
-    list(APPEND environment
-         CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime)
-    if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-      string(APPEND CMAKE_CXX_FLAGS " -fpch-preprocess")
-    else()
-      string(APPEND CMAKE_CXX_FLAGS " -Xclang -fno-pch-timestamp")
-    endif()
-  endif()
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env ${environment} ${TRIBUTARY_CCACHE})
 endif()

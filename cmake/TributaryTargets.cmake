@@ -1,10 +1,10 @@
 # The two functions every folder uses, so that flags stand in one place.
 
 include(Ccache)
+include(CompileFaster)
 include(HeaderCheck)
 include(Mutants)
 include(Packaging)
-include(PrecompiledHeaders)
 include(TreeCheck)
 # At the end of the top folder, when every dependency has been found and tests are enabled.
 cmake_language(DEFER DIRECTORY ${PROJECT_SOURCE_DIR} CALL tributary_header_check)
@@ -16,6 +16,9 @@ target_include_directories(
   tributary_flags INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
                             $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/tributary>)
 target_compile_features(tributary_flags INTERFACE cxx_std_20)
+# Names sources from the top of the tree: in __FILE__, and in the places of std::source_location.
+target_compile_options(tributary_flags INTERFACE
+                       $<BUILD_INTERFACE:-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=>)
 # Installed libraries carry no warning flags.
 function(tributary_warnings)
   foreach(flag IN LISTS ARGN)
@@ -67,8 +70,6 @@ function(tributary_library name)
   if(arg_SOURCES)
     add_library(tributary_${name} STATIC ${arg_SOURCES})
     target_link_libraries(tributary_${name} PUBLIC tributary_flags ${arg_DEPENDS})
-    cmake_language(EVAL CODE
-                   "cmake_language(DEFER CALL tributary_precompile tributary_${name} library)")
   else()
     add_library(tributary_${name} INTERFACE)
     target_link_libraries(tributary_${name} INTERFACE tributary_flags ${arg_DEPENDS})

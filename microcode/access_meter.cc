@@ -29,15 +29,7 @@ AccessCount largest(const AccessCount& a, const AccessCount& b) {
 }
 
 std::string place_text(const std::source_location& place) {
-  // The compiler may know this file by its whole path. The same beginning leads to other files.
-  constexpr std::string_view kThisFile = "microcode/access_meter.cc";
-  const std::string_view here = __FILE__;
-  std::string_view file = place.file_name();
-  if (here.ends_with(kThisFile)) {
-    const std::string_view root = here.substr(0, here.size() - kThisFile.size());
-    if (file.starts_with(root)) file.remove_prefix(root.size());
-  }
-  return std::string(file) + ":" + std::to_string(place.line());
+  return std::string(place.file_name()) + ":" + std::to_string(place.line());
 }
 
 void AccessMeter::RegisterSet::include(const void* name) {

@@ -45,7 +45,8 @@ struct AccessCount {
 /// Returns the larger value of each count.
 [[nodiscard]] AccessCount largest(const AccessCount& a, const AccessCount& b);
 
-/// Returns "FILE:LINE", with the file's path from the top of the source tree.
+/// Returns "FILE:LINE", with the path that the compiler has for the file: in this project, from the top
+/// of the source tree.
 [[nodiscard]] std::string place_text(const std::source_location& place);
 
 class AccessMeter {

@@ -24,7 +24,6 @@ if [[ ${#sources[@]} -eq 0 ]]; then
 fi
 
 tools/install-deps.sh --with-dev
-# Without precompiled headers, which would have to be built first.
-configure clang -DTRIBUTARY_TESTS=ON -DTRIBUTARY_PCH=OFF
+configure clang -DTRIBUTARY_TESTS=ON
 printf '%s\n' "${sources[@]}" | xargs -P "$(build_jobs)" -n 1 \
   clang-tidy-19 -p build/clang --quiet --warnings-as-errors='*'
