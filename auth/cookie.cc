@@ -27,6 +27,7 @@ uint64_t CookieJar::make_in(uint64_t period, const CookieOwner& owner) const {
   input[23] = std::byte{owner.source};
   store_be<uint64_t>(input.data() + 24, owner.nonce);
   store_be<uint64_t>(input.data() + 32, period);
+  store_be<uint32_t>(input.data() + 40, owner.generation);
   return std::max<uint64_t>(siphash(key_, input), 1);
 }
 

@@ -27,6 +27,14 @@ Result<void> check_range(const JobConfig& config, const char* key, uint64_t valu
   return refused(config, key, std::to_string(value), fmt::format("{} to {}", low, high));
 }
 
+/// Checks a time that is stated in milliseconds. A negative one is out of every range.
+Result<void> check_ms(const JobConfig& config, const char* key, Duration time,
+                      const DurationRange& range) {
+  return check_range(config, key, static_cast<uint64_t>(in_milliseconds(time)),
+                     static_cast<uint64_t>(in_milliseconds(range.min)),
+                     static_cast<uint64_t>(in_milliseconds(range.max)));
+}
+
 /// Refuses an effect of silence that the job's other keys rule out.
 Result<void> check_silence(const JobConfig& config) {
   if (config.silence == Silence::kAuto) return {};
@@ -98,9 +106,6 @@ const char* to_string(Silence silence) {
 }
 
 Result<void> check(const JobConfig& config) {
-  const int64_t timeout_ms = in_milliseconds(config.timeout);
-  const int64_t silent_ms = in_milliseconds(config.silent_after);
-  const int64_t permanent_ms = in_milliseconds(config.permanent_after);
   for (const auto& checked :
        {check_range(config, "sources", config.sources, 1, wire::kSourcesMax),
         check_range(config, "block_cnt_max", config.block_cnt_max, 1, kBlockCntLimit),
@@ -108,10 +113,10 @@ Result<void> check(const JobConfig& config) {
         check_range(config, "history", config.history, 1, kHistoryLimit),
         check_range(config, "channels", config.channels, 1,
                     std::min(wire::kChannelsMax, wire::kJobsMax - config.id)),
-        check_range(config, "timeout_ms", static_cast<uint64_t>(timeout_ms), 1, 60'000),
-        check_range(config, "permanent_ms", static_cast<uint64_t>(permanent_ms), 10, 3'600'000),
-        check_range(config, "silent_ms", static_cast<uint64_t>(silent_ms), 3500, 86'400'000),
-        check_range(config, "timer_threads", config.timer_threads, 1, 1000)}) {
+        check_ms(config, "timeout_ms", config.timeout, kTimeoutRange),
+        check_ms(config, "permanent_ms", config.permanent_after, kPermanentRange),
+        check_ms(config, "silent_ms", config.silent_after, kSilentRange),
+        check_range(config, "timer_threads", config.timer_threads, 1, kTimerThreadsLimit)}) {
     if (!checked) return checked;
   }
   if (!std::has_single_bit(config.block_cnt_max)) {

@@ -25,6 +25,17 @@ inline constexpr uint32_t kBlockCntLimit = 65536;
 inline constexpr uint32_t kBlockGradLimit = 4095;
 /// Limit on the results kept for each place of the window.
 inline constexpr uint32_t kHistoryLimit = 64;
+/// Limit on the timer threads of a job.
+inline constexpr uint32_t kTimerThreadsLimit = 1000;
+
+/// The least and the largest value of a time.
+struct DurationRange {
+  Duration min;
+  Duration max;
+};
+inline constexpr DurationRange kTimeoutRange{milliseconds(1), seconds(60)};
+inline constexpr DurationRange kPermanentRange{milliseconds(10), seconds(3600)};
+inline constexpr DurationRange kSilentRange{milliseconds(3500), seconds(86'400)};
 
 /// Limit on the parameters of an asynchronous job: a message states their number in 32 bits.
 inline constexpr uint64_t kParametersLimit = UINT32_MAX;

@@ -285,7 +285,8 @@ void serve_join(M& m, Shard& shard, Job& job, const Message& message, const Arri
   const auth::CookieOwner owner{.address = from,
                                 .nonce = message.extension.key,
                                 .job_id = job.config.id,
-                                .source = message.header.src_id};
+                                .source = message.header.src_id,
+                                .generation = job.session.cookie_generation(message.header.src_id)};
   Message reply = control_message(job, message, MessageType::kCookie);
   reply.extension.key = message.extension.key;  // The worker recognises the reply by its nonce.
   if (!job.session.cookies().is_valid(message.body.key, owner, m.now()) &&

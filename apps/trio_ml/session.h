@@ -12,6 +12,7 @@
 /// Tests:   tests/apps/trio_ml/session_test.cc
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -191,6 +192,11 @@ class Session {
   }
   /// Returns the cookies of this job's joins.
   [[nodiscard]] const auth::CookieJar& cookies() const { return cookies_; }
+  /// Returns the generation of a source's cookies, for CookieOwner. A new one begins with each process
+  /// that the session forgets, so that the old joins of that process do not count.
+  [[nodiscard]] uint32_t cookie_generation(uint32_t source) const {
+    return source < config_.sources ? members_[source].past_forgotten() : 0;
+  }
   /// Returns all ranks below this aggregator. @pre All sources have sent a join.
   [[nodiscard]] SourceMask ranks_below() const;
 
@@ -239,9 +245,9 @@ class Session {
     Joiner holder;               ///< The last worker that held the place, pending or as a member.
     Joiner candidate;            ///< The last other worker that sent a sealed join.
     /// Earlier holders and candidates, whose joins must not count while their cookies are valid.
-    /// Assumed: a rank has no more processes in two minutes.
-    std::array<uint64_t, 8> past_nonces{};
-    uint32_t past_count = 0;
+    static constexpr uint32_t kPastMax = 8;
+    std::array<uint64_t, kPastMax> past_nonces{};
+    uint32_t past_count = 0;             ///< With those that were forgotten.
     bool confirmed = false;              ///< It has joined since all sources were pending.
     uint32_t pending_window = 0;         ///< Requested; 0: no limit.
     uint32_t pending_gradients_max = 0;  ///< Requested; 0: no limit.
@@ -251,6 +257,10 @@ class Session {
     wire::ParameterShare pending_share;  ///< Of an asynchronous job; follows from the list.
     bool list_refused = false;           ///< The lists differed; this worker is to end.
     Endpoint address;                    ///< Sender address of its last join.
+
+    [[nodiscard]] uint32_t past_forgotten() const {
+      return past_count - std::min(past_count, kPastMax);
+    }
   };
 
   [[nodiscard]] JoinAnswer refusal(wire::Reason reason, uint32_t value) const;

@@ -231,5 +231,32 @@ TEST_F(SealedJob, JoinsOfAProcessThatNeverHeldThePlaceAreReplays) {
   expect_refused(bed_, processes[1].last_join, worker(0), Outcome::kReplayed);
 }
 
+// More processes than the aggregator remembers follow each other while the cookie of the first one is
+// valid, as in a crash loop. Its join then gets a new cookie at most, which its sender cannot seal.
+TEST_F(SealedJob, JoinsOfAForgottenProcessDoNotCount) {
+  for (SealedMember& member : members_) {
+    bed_.deliver(member.control(MessageType::kLeave), worker(member.member().source));
+  }
+  static_cast<void>(bed_.take());
+  std::vector<SealedMember> processes;
+  for (uint64_t i = 0; i < 20; i++) processes.emplace_back(0, 500 + i);
+  for (SealedMember& process : processes) {
+    Reason reason = Reason::kNone;
+    // Its first accepted join may make the session forget a process, so that it needs another cookie.
+    for (int repeat = 0; repeat < 4; repeat++) {
+      reason = process.join(bed_).at(0).message.body.reason;
+    }
+    EXPECT_EQ(reason, Reason::kWaitingForPeers);
+    bed_.advance(kJoinFreshFor + milliseconds(1));
+  }
+  for (const SealedMember& process : processes) {
+    bed_.deliver(process.last_join, worker(0));
+    for (const Reply& reply : bed_.take()) {
+      EXPECT_EQ(reply.message.extension.type, MessageType::kCookie);
+    }
+  }
+  EXPECT_FALSE(bed_.session().pending_nonce(0, bed_.now()));
+}
+
 }  // namespace
 }  // namespace tributary::trio_ml
