@@ -10,8 +10,8 @@ namespace tributary::host {
 
 namespace {
 
-/// A packet counts as lost if a packet sent this many packets later has its answer.
-/// Source: ATP §3.5 (three).
+/// A packet counts as lost if a packet sent this many packets later has its answer. It is the least:
+/// note_reordering() raises it. Source: ATP §3.5 (three).
 constexpr uint64_t kOvertakenBy = 3;
 /// With mitigation, an overdue position is probed this many times within the straggler timeout, so
 /// that losses are repaired before a block ages.
@@ -24,6 +24,8 @@ constexpr uint32_t kDoublingsMax = 6;
 constexpr uint32_t kDoublingsHeardMax = 1;
 
 }  // namespace
+
+LossRepair::LossRepair(Instant now) : overtaken_by_(kOvertakenBy), last_heard_at_(now) {}
 
 void LossRepair::open(const Config& config) {
   config_ = config;
@@ -105,6 +107,7 @@ void LossRepair::on_result(uint64_t position, Instant now) {
     ask_at_once_ = 1;  // Results come unasked: the positions behind this one are late, not lost.
   } else if (time < answer_time_min_) {
     // The result was on its way when the worker asked, and so are those behind it.
+    note_reordering(position);
     ask_at_once_ = 1;
     scan_within_timeout(now);
   } else if (slot.state == State::kSent) {
@@ -184,9 +187,22 @@ void LossRepair::take_answer(uint64_t position, uint64_t order, bool present, bo
   if (complete && slot.sent_order + kOvertakenBy <= order) queue(position);
 }
 
+/// A result came sooner after a probe than any answer. If the position was asked about once, because a
+/// later one had its answer, the aggregator or the network changes the order of packets. (If the
+/// aggregator had its contribution and was asked again, a peer has repaired a loss of its own.)
+/// Source: RFC 8985 §6.2, whose window also grows with each such event.
+void LossRepair::note_reordering(uint64_t position) {
+  const Slot& slot = slot_of(position);
+  if (!slot.overtaken || slot.state != State::kSent || slot.attempts != 2) return;
+  const uint64_t most = std::max<uint64_t>(config_.window / 2, kOvertakenBy);
+  overtaken_by_ = std::min(2 * overtaken_by_, most);
+}
+
 /// Queues the contribution of a position, which the aggregator lacks.
 void LossRepair::retransmit(uint64_t position) {
   Slot& slot = slot_of(position);
+  // So that losses are found fast again when the order is kept again.
+  if (slot.overtaken) overtaken_by_ = std::max(overtaken_by_ / 2, kOvertakenBy);
   slot.state = State::kSent;
   slot.data_wanted = true;
   end_wait(position);
@@ -232,14 +248,15 @@ void LossRepair::end_wait(uint64_t position) {
   slot.wait = Wait::kNothing;
 }
 
-/// Queues the positions whose wait began at least kOvertakenBy packets before packet `order` of the
+/// Queues the positions whose wait began at least overtaken_by_ packets before packet `order` of the
 /// position `by`, which has its answer.
 void LossRepair::queue_overtaken(Wait wait, uint64_t by, uint64_t order) {
   if (!config_.enabled) return;
   const WaitList& list = waits_[static_cast<size_t>(wait)];
-  while (list.first != kNone && slot_of(list.first).wait_order + kOvertakenBy <= order + 1) {
+  while (list.first != kNone && slot_of(list.first).wait_order + overtaken_by_ <= order + 1) {
     // Peers that contributed to `by` may not have contributed to the positions above it.
     if (wait == Wait::kResult && list.first > by) break;
+    slot_of(list.first).overtaken = true;
     queue(list.first);
     end_wait(list.first);
   }

@@ -3,8 +3,8 @@
 /// Loss repair of a worker: decides which positions of the window it has to ask about, and when.
 ///
 /// Model:   A position without a result is probed after an adaptive timeout, or at once if a packet
-///          sent at least three packets later has its answer. A probe also asks about the rest of
-///          its run. docs/aggregation-protocol.md §5 draws the states and gives the reasons.
+///          sent at least three packets later has its answer (more, where answers overtake each
+///          other). docs/aggregation-protocol.md §5 draws the states and gives the reasons.
 /// Units:   Positions of the stream; the window is base <= position < next.
 /// Threads: Owned by one thread.
 /// Errors:  None. Positions outside the window are a bug of the caller.
@@ -45,7 +45,7 @@ class LossRepair {
     wire::RunMask complete;  ///< Bit i: the aggregator has the result i positions later.
   };
 
-  explicit LossRepair(Instant now) : last_heard_at_(now) {}
+  explicit LossRepair(Instant now);
 
   /// Allocates the slots. Called once, when the window is known.
   void open(const Config& config);
@@ -123,6 +123,7 @@ class LossRepair {
     uint8_t attempts = 0;
     bool queued = false;       ///< In queue_.
     bool data_wanted = false;  ///< The aggregator lacks the contribution.
+    bool overtaken = false;    ///< Asked about because an answer has overtaken it.
   };
   /// Positions in the order in which their waits began.
   struct WaitList {
@@ -149,6 +150,7 @@ class LossRepair {
   void take_have(uint64_t position, bool lost, Instant now);
   void take_answer(uint64_t position, uint64_t order, bool present, bool complete);
   void retransmit(uint64_t position);
+  void note_reordering(uint64_t position);
   void begin_wait(uint64_t position, Wait wait);
   void end_wait(uint64_t position);
   void queue_overtaken(Wait wait, uint64_t by, uint64_t order);
@@ -165,6 +167,7 @@ class LossRepair {
   std::array<WaitList, kWaits> waits_;  ///< By Wait; the list of kNothing is empty.
   uint64_t next_order_ = 0;             ///< Number of the next packet sent for a position.
   uint64_t result_below_ = 0;           ///< One past the highest position with a result.
+  uint64_t overtaken_by_;               ///< Packets by which an answer overtakes a lost one.
   /// The number of positions of a run that a scan may probe while no result has overtaken them.
   uint32_t ask_at_once_ = 1;
 

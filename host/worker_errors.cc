@@ -83,7 +83,7 @@ std::string refusal_text(const CommunicatorConfig& config, const std::string& se
     case Reason::kServerStopped:
       return aggregator_stopped(config.server, refusal.group).text;
     case Reason::kJobRemoved:
-      return job_removed(config, refusal.group).text;
+      return job_removed(config, refusal.group).text + ", or is being drained";
     case Reason::kEvicted:
       return evicted(config, refusal.group).text;
     case Reason::kListsDiffer:

@@ -108,6 +108,26 @@ TEST_F(LossRepairTest, ThreeLaterResultsOvertakeAPosition) {
   EXPECT_THAT(probe(at_ms(1)), ElementsAre(0));
 }
 
+// The answer to 0 came later than three others, but sooner after its probe than any answer: it was on
+// its way. So the next position is overtaken by six. A loss found so halves the six.
+TEST_F(LossRepairTest, LateResultsRaiseTheNumberThatOvertakes) {
+  begin(24, {.window = 32});
+  for (const uint64_t position : {1, 2, 3}) result(position, at_ms(4));
+  EXPECT_THAT(probe(at_ms(4)), ElementsAre(0));
+  result(0, at_ms(5));
+  for (const uint64_t position : {5, 6, 7, 8, 9}) result(position, at_ms(5));
+  EXPECT_THAT(probe(at_ms(5)), IsEmpty());
+  result(10, at_ms(5));
+  EXPECT_THAT(probe(at_ms(5)), ElementsAre(4));
+  repair.on_have(4, /*lost=*/true, at_ms(9));
+  EXPECT_TRUE(repair.take_request(0, next)->data_wanted);
+  repair.on_contribution_sent(4, at_ms(9));
+  for (const uint64_t position : {12, 13}) result(position, at_ms(9));
+  EXPECT_THAT(probe(at_ms(9)), IsEmpty());
+  result(14, at_ms(9));
+  EXPECT_THAT(probe(at_ms(9)), ElementsAre(11));
+}
+
 TEST_F(LossRepairTest, AHeldPositionIsProbedHalfAsOften) {
   begin(1);
   EXPECT_THAT(probe(at_ms(20)), ElementsAre(0));
