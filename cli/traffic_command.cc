@@ -59,8 +59,9 @@ void add_background(CLI::App& command, TrafficOptions& options) {
               "Exponent of the Zipf distribution of flow sizes");
   add_decimal(command, "--rate", background.rate, 1, traffic::kRateMax,
               "Background packets per second, as a Poisson process");
-  add_decimal(command, "--churn", background.churn, 0, traffic::kRateMax,
-              "Background flows that end, and begin, per second");
+  add_decimal(
+      command, "--churn", background.churn, 0, traffic::kRateMax,
+      "Background flows that end, and begin, per second; up to 100 for each packet of --rate");
   add_uint(command, "--servers", background.servers, 1, traffic::kServersMax,
            "Servers to which the traffic goes");
   add_uint(command, "--ipv6-percent", background.ipv6_percent, 0, 100,

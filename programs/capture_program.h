@@ -21,9 +21,9 @@
 
 namespace tributary::programs {
 
-/// Largest packet of a run, such as a train of packets that a card has joined (GRO). Source: RFC 791
-/// (16-bit length) and an Ethernet header.
-inline constexpr uint32_t kPacketBytesLimit = 65'549;
+/// Largest packet of a run: Ethernet, two VLAN tags, and the largest packet of IPv6, such as a train of
+/// packets that a card has joined (GRO). Source: RFC 8200 §3 (16-bit length behind 40 bytes of header).
+inline constexpr uint32_t kPacketBytesLimit = 14 + 2 * 4 + 40 + 65'535;
 
 /// The needs of a run besides the program's settings.
 struct RunRequest {

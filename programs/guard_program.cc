@@ -39,9 +39,11 @@ constexpr KeySpec count_key(std::string_view name, std::string_view help,
 }
 
 constexpr std::array kKeys{
-    count_key("source-pps", "Packets/s of one kind from a source to a destination", "100", 1,
-              guard::kPpsMax / guard::kTcpFactor),
-    count_key("network-pps", "The same from a /24 (IPv6: /48)", "200", 1,
+    count_key("source-pps",
+              "Packets/s of one kind from a source (IPv6: a /64) to a destination; TCP without "
+              "SYN: ten times",
+              "100", 1, guard::kPpsMax / guard::kTcpFactor),
+    count_key("network-pps", "The same from a /24 (IPv6: a /48)", "200", 1,
               guard::kPpsMax / guard::kTcpFactor),
     count_key("destination-pps", "The same from everywhere", "20000", 1,
               guard::kPpsMax / guard::kTcpFactor),
@@ -51,7 +53,8 @@ constexpr std::array kKeys{
             .default_text = "drop"},
     KeySpec{.name = "allow",
             .type = KeyType::kText,
-            .help = "Sources that are never judged: prefixes joined by +, as 10.0.0.0/8+fd00::/8"},
+            .help = "Sources that are never judged: prefixes joined by +, as 10.0.0.0/8+fd00::/8. "
+                    "Packets with broken headers are dropped all the same"},
     KeySpec{.name = "dry-run",
             .type = KeyType::kBool,
             .help = "Forwards everything, and counts what it would drop",
@@ -224,10 +227,11 @@ class GuardInstance {
   [[nodiscard]] static std::string notice_of(const guard::Culprit& culprit, Instant now) {
     return fmt::format(
         "{} from {} to {}: {} packets/s, allowed {}; detected {:.0f} s ago, last above {:.0f} s "
-        "ago; action {}, {} packets dropped",
+        "ago; action {}, {}",
         to_string(culprit.kind), guard::source_text(culprit), guard::destination_text(culprit),
         culprit.pps_max, culprit.pps_allowed, in_seconds(now - culprit.detected_at),
-        in_seconds(now - culprit.above_last), to_string(culprit.action), culprit.dropped);
+        in_seconds(now - culprit.above_last), to_string(culprit.action),
+        guard::drops_text(culprit));
   }
 
   [[nodiscard]] static ProgramEvent beginning_of(const guard::Culprit& culprit) {
@@ -252,7 +256,7 @@ class GuardInstance {
                        {"kind", to_string(culprit.kind)},
                        {"source", guard::source_text(culprit)},
                        {"destination", guard::destination_text(culprit)},
-                       {"dropped", culprit.dropped},
+                       {culprit.dry_run ? "would_drop" : "dropped", culprit.dropped},
                        {"lasted_ms", in_milliseconds(culprit.ended_at - culprit.detected_at)}}};
   }
 
@@ -267,7 +271,8 @@ class GuardInstance {
     json["action"] = to_string(culprit.action);
     json["pps_allowed"] = culprit.pps_allowed;
     json["pps_max"] = culprit.pps_max;
-    json["dropped"] = culprit.dropped;
+    json["dropped"] = culprit.dry_run ? 0 : culprit.dropped;
+    json["would_drop"] = culprit.dry_run ? culprit.dropped : 0;
     json["above_since_ns"] = ns(culprit.above_since);
     json["detected_at_ns"] = ns(culprit.detected_at);
     json["above_last_ns"] = ns(culprit.above_last);

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 namespace tributary::traffic {
@@ -74,7 +75,8 @@ Result<void> check(const Config& config) {
       .range("flows", background.flows, uint32_t{1}, kFlowsMax)
       .range("zipf", background.zipf, 0.0, kZipfMax)
       .range("rate", background.rate, 1.0, kRateMax)
-      .range("churn", background.churn, 0.0, kRateMax)
+      .range("churn", background.churn, 0.0,
+             std::min(kRateMax, kChurnPerPacketMax * background.rate))
       .range("servers", background.servers, uint32_t{1}, kServersMax)
       .range("IPv6 percent", background.ipv6_percent, uint32_t{0}, uint32_t{100})
       .range("UDP percent", background.udp_percent, uint32_t{0}, uint32_t{100});

@@ -19,7 +19,8 @@ namespace tributary::traffic {
 
 inline constexpr uint32_t kFlowsMax = 10'000'000;
 inline constexpr uint64_t kPacketsMax = 100'000'000'000;
-inline constexpr double kRateMax = 1e9;  ///< Packets, or flows, per second.
+inline constexpr double kRateMax = 1e9;            ///< Packets, or flows, per second.
+inline constexpr double kChurnPerPacketMax = 100;  ///< Flows that end, for each background packet.
 inline constexpr double kZipfMax = 5.0;
 inline constexpr double kSecondsMax = 1e6;
 inline constexpr uint32_t kPulseMsMax = 3'600'000;
@@ -33,7 +34,8 @@ struct BackgroundConfig {
   uint32_t flows = 10'000;  ///< In progress at any time, 1 to kFlowsMax.
   double zipf = 1.1;        ///< Exponent of the flows' sizes, 0 to kZipfMax.
   double rate = 100'000;    ///< Packets per second, 1 to kRateMax.
-  double churn = 100;       ///< Flows that end, and begin, per second, 0 to kRateMax.
+  double churn = 100;       ///< Flows that end, and begin, per second, 0 to kRateMax, and up to
+                            ///< kChurnPerPacketMax * rate.
   uint32_t servers = 256;   ///< 1 to kServersMax.
   uint32_t ipv6_percent = 20;
   uint32_t udp_percent = 30;

@@ -33,14 +33,20 @@ inline constexpr uint32_t kVxlanNetworkMax = (1U << 24) - 1;
   return bytes;
 }
 
-/// Returns the frame in a datagram of this network, at least an Ethernet header; nothing for any
-/// other datagram. Reserved bits are ignored, as the RFC asks.
-[[nodiscard]] inline std::optional<std::span<const std::byte>> vxlan_frame(
-    std::span<const std::byte> datagram, uint32_t network) {
+/// Returns the network of a datagram; nothing if it is too short for a frame, or has no valid network.
+/// Reserved bits are ignored, as the RFC asks.
+[[nodiscard]] inline std::optional<uint32_t> vxlan_network(std::span<const std::byte> datagram) {
   if (datagram.size() < VxlanHeader::kBytes + EthernetHeader::kBytes) return std::nullopt;
   const View<VxlanHeader> header(datagram.data());
   if (header.get<VxlanHeader::HasNetwork>() == 0) return std::nullopt;
-  if (header.get<VxlanHeader::Network>() != network) return std::nullopt;
+  return header.get<VxlanHeader::Network>();
+}
+
+/// Returns the frame in a datagram of this network, at least an Ethernet header; nothing for any
+/// other datagram.
+[[nodiscard]] inline std::optional<std::span<const std::byte>> vxlan_frame(
+    std::span<const std::byte> datagram, uint32_t network) {
+  if (vxlan_network(datagram) != network) return std::nullopt;
   return datagram.subspan(VxlanHeader::kBytes);
 }
 

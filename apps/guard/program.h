@@ -40,6 +40,14 @@ inline constexpr microcode::Instruction kExpireRecord{"expire_record", {.registe
 /// Records that one scan transaction visits. Source: Trio paper §5, one word of REF flags.
 inline constexpr uint32_t kRecordsPerScan = 64;
 
+/// Drops a packet with broken headers, or forwards it in a dry run.
+template <microcode::Machine M>
+void end_broken(M& m, GuardState& state, Outcome outcome) {
+  if (!state.config().dry_run) return apps::refuse(m, state, outcome);
+  apps::count(m, state, Outcome::kWouldDrop, m.packet_size());
+  m.forward();
+}
+
 /// Ends a packet that the guard cannot judge.
 template <microcode::Machine M>
 void end_misfit(M& m, GuardState& state, apps::FlowFit fit) {
@@ -52,11 +60,11 @@ void end_misfit(M& m, GuardState& state, apps::FlowFit fit) {
     case apps::FlowFit::kNotFrame:
       return apps::refuse(m, state, Outcome::kNotFrame);
     case apps::FlowFit::kBadIpHeader:
-      return apps::refuse(m, state, Outcome::kBadIpHeader);
+      return end_broken(m, state, Outcome::kBadIpHeader);
     case apps::FlowFit::kTruncated:
     case apps::FlowFit::kHeadersTooLong:  // read_packet() returns neither this nor kFits here.
     case apps::FlowFit::kFits:
-      return apps::refuse(m, state, Outcome::kTruncated);
+      return end_broken(m, state, Outcome::kTruncated);
   }
 }
 

@@ -31,16 +31,21 @@ std::string source_text(const Culprit& culprit) {
   return fmt::format("{}/{}", text_of(culprit.source), bits);
 }
 
+std::string drops_text(const Culprit& culprit) {
+  return fmt::format("{} packets {}", culprit.dropped,
+                     culprit.dry_run ? "would be dropped" : "dropped");
+}
+
 std::string destination_text(const Culprit& culprit) { return text_of(culprit.destination); }
 
 std::string to_text(const Culprit& culprit, Instant start) {
   std::string text = fmt::format(
       "{} from {} to {}: {} packets/s, allowed {}; above since {:.3f} s, detected at {:.3f} s, "
-      "last above at {:.3f} s; action {}, {} packets dropped",
+      "last above at {:.3f} s; action {}, {}",
       to_string(culprit.kind), source_text(culprit), destination_text(culprit), culprit.pps_max,
       culprit.pps_allowed, in_seconds(culprit.above_since - start),
       in_seconds(culprit.detected_at - start), in_seconds(culprit.above_last - start),
-      to_string(culprit.action), culprit.dropped);
+      to_string(culprit.action), drops_text(culprit));
   if (culprit.end == Change::kNone) return text;
   return text + fmt::format("; {} at {:.3f} s",
                             culprit.end == Change::kRecovered ? "recovered" : "timed out",

@@ -31,6 +31,7 @@ struct Culprit {
   uint32_t pps_allowed = 0;
   uint64_t pps_max = 0;      ///< The highest rate of a timer period.
   uint64_t dropped = 0;      ///< Packets dropped at this level, or that would be in a dry run.
+  bool dry_run = false;      ///< All packets were forwarded.
   Instant above_since = {};  ///< First above its bandwidth.
   Instant above_last = {};   ///< Last above its bandwidth.
   Instant detected_at = {};
@@ -41,6 +42,8 @@ struct Culprit {
 /// Returns one line: "tcp_syn from anywhere to 198.18.0.1: 200000 packets/s, allowed 20000; …".
 /// @param start The times in the line count from here.
 [[nodiscard]] std::string to_text(const Culprit& culprit, Instant start = Instant());
+/// Returns "12 packets dropped", or, after a dry run, "12 packets would be dropped".
+[[nodiscard]] std::string drops_text(const Culprit& culprit);
 /// Return the culprit's sources, as in "192.0.2.0/24" or "anywhere", and its destination.
 [[nodiscard]] std::string source_text(const Culprit& culprit);
 [[nodiscard]] std::string destination_text(const Culprit& culprit);

@@ -332,6 +332,7 @@ Change GuardState::judge(Flow& flow, Culprit subject, ScanEvents& events, Instan
   switch (change) {
     case Change::kDetected:
       subject.action = config_.action(subject.level);
+      subject.dry_run = config_.dry_run;
       subject.pps_allowed = config_.pps(subject.level, subject.kind);
       subject.above_since = flow.tracker.above_since();
       subject.detected_at = now;

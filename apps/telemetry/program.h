@@ -26,14 +26,16 @@ inline constexpr microcode::Instruction kCompareTimes{"compare_times", {.registe
 inline constexpr microcode::Instruction kForward{"forward_packet", {}};
 
 /// Keeps the smallest of all values that threads write. Whatever a swap returns has left the word,
-/// so the thread puts the smaller of the two back. Each value that it carries is smaller than the
-/// one before, so the loop ends; while it runs the word may be too large.
+/// so the thread puts the smaller of the two back, unless it reads one that is as small. Without this
+/// question each swap would take out the value of a thread in between, and a steady flow would keep
+/// a thread for ever. While the loop runs, the word may be too large.
 template <microcode::Machine M>
 microcode::Subroutine<void, M> keep_smallest(M& m, uint64_t& word, uint64_t value) {
   for (;;) {
     const uint64_t was = co_await memory::xtxn_fetch_and_swap(m, word, value);
     if (was >= value) co_return;
     value = was;
+    if (co_await memory::xtxn_read(m, word) <= value) co_return;
   }
 }
 
@@ -44,6 +46,7 @@ microcode::Subroutine<void, M> keep_largest(M& m, uint64_t& word, uint64_t value
     const uint64_t was = co_await memory::xtxn_fetch_and_swap(m, word, value);
     if (was <= value) co_return;
     value = was;
+    if (co_await memory::xtxn_read(m, word) >= value) co_return;
   }
 }
 

@@ -20,20 +20,40 @@ namespace {
 /// Bytes of the two MAC addresses, behind which a VLAN tag stands.
 constexpr uint32_t kAddressBytes = 12;
 
-/// Returns a BPF program that chooses a socket by the last four bytes of the IP destination; socket 0
-/// for other frames.
-std::array<sock_filter, 11> destination_steering(uint32_t socket_count) {
-  constexpr auto kIpAt = static_cast<uint32_t>(SKF_NET_OFF);
+/// Returns a BPF program that chooses a socket by the last four bytes of the IP destination, behind up
+/// to two VLAN tags; socket 0 for other frames. The kernel has taken out a first tag of the types 8100
+/// and 88a8.
+std::array<sock_filter, 26> destination_steering(uint32_t socket_count) {
+  constexpr auto kNetwork = static_cast<uint32_t>(SKF_NET_OFF);
   constexpr auto kProtocol = static_cast<uint32_t>(SKF_AD_OFF + SKF_AD_PROTOCOL);
+  constexpr uint32_t kQinq = 0x9100;           // An outer tag of old equipment.
   constexpr uint32_t kOddFactor = 0x9e3779b1;  // Spreads neighbouring addresses.
   return {{
+      // X is the length of the tags that remain.
+      BPF_STMT(BPF_LDX | BPF_W | BPF_IMM, 0),
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, kProtocol),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ETH_P_IP, 16, 0),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ETH_P_IPV6, 17, 0),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ETH_P_8021Q, 3, 0),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ETH_P_8021AD, 2, 0),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, kQinq, 1, 0),
+      BPF_STMT(BPF_RET | BPF_K, 0),
+      // Behind one tag.
+      BPF_STMT(BPF_LDX | BPF_W | BPF_IMM, 4),
+      BPF_STMT(BPF_LD | BPF_H | BPF_ABS, kNetwork + 2),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ETH_P_IP, 8, 0),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ETH_P_IPV6, 9, 0),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ETH_P_8021Q, 1, 0),
+      BPF_STMT(BPF_RET | BPF_K, 0),
+      // Behind two.
+      BPF_STMT(BPF_LDX | BPF_W | BPF_IMM, 8),
+      BPF_STMT(BPF_LD | BPF_H | BPF_ABS, kNetwork + 6),
       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ETH_P_IP, 2, 0),
       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ETH_P_IPV6, 3, 0),
       BPF_STMT(BPF_RET | BPF_K, 0),
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, kIpAt + 16),
+      BPF_STMT(BPF_LD | BPF_W | BPF_IND, kNetwork + 16),
       BPF_JUMP(BPF_JMP | BPF_JA, 1, 0, 0),
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, kIpAt + 36),
+      BPF_STMT(BPF_LD | BPF_W | BPF_IND, kNetwork + 36),
       BPF_STMT(BPF_ALU | BPF_MUL | BPF_K, kOddFactor),
       BPF_STMT(BPF_ALU | BPF_RSH | BPF_K, 16),
       BPF_STMT(BPF_ALU | BPF_MOD | BPF_K, socket_count),

@@ -87,9 +87,10 @@ uint32_t VxlanSocket::receive(uint32_t count_max) {
       continue;
     }
     std::byte* const datagram = storage_.get() + size_t{i} * kStride;
-    const auto frame = wire::vxlan_frame({datagram, headers_[i].msg_len}, config_.network);
+    const std::span<const std::byte> bytes(datagram, headers_[i].msg_len);
+    const auto frame = wire::vxlan_frame(bytes, config_.network);
     if (!frame) {
-      malformed_.add(1);
+      (wire::vxlan_network(bytes) ? foreign_ : malformed_).add(1);
       continue;
     }
     frames_[accepted++] = {datagram + kHeaderBytes, frame->size()};

@@ -50,9 +50,9 @@ class VxlanSocket final : public InlineSide {
 
   /// Returns the address to which the socket is bound.
   [[nodiscard]] Endpoint local() const;
-  /// Returns the datagrams from other addresses than the peer's.
+  /// Returns the datagrams from other addresses than the peer's, and the peer's of other networks.
   [[nodiscard]] uint64_t foreign() const { return foreign_.value(); }
-  /// Returns the peer's datagrams that are no frame of this network.
+  /// Returns the peer's datagrams that are no frame of any network.
   [[nodiscard]] uint64_t malformed() const { return malformed_.value(); }
 
  private:

@@ -230,7 +230,9 @@ void LocalServer::open_connection(FileDescriptor control) {
   opened_.add(1);
   // Before the welcome: a core that the first packet wakes must find the connection.
   publish_active(active | bit(place));
-  if (!send_welcome(socket, welcome_, memory_fd.get())) close_place(place, failed_);
+  if (send_welcome(socket, welcome_, memory_fd.get())) return;
+  const bool hung_up = errno == EPIPE || errno == ECONNRESET || errno == ENOTCONN;
+  close_place(place, hung_up ? closed_ : failed_);
 }
 
 }  // namespace tributary::io

@@ -87,7 +87,8 @@ ProgramFaultPlan draw_program_plan(std::string_view program, uint64_t seed) {
   plan.traffic.packets = log_uniform(prng, kPacketsMax);
   plan.traffic.background.flows = log_uniform(prng, kFlowsMax);
   plan.traffic.background.rate = log_uniform(prng, 100'000);
-  plan.traffic.background.churn = log_uniform(prng, 1'000);
+  plan.traffic.background.churn = std::min<double>(
+      log_uniform(prng, 1'000), traffic::kChurnPerPacketMax * plan.traffic.background.rate);
   plan.traffic.background.ipv6_percent = prng.below(101);
   if (prng.chance(0.3)) {
     plan.traffic.flood = traffic::FloodConfig();

@@ -185,7 +185,9 @@ TEST_F(GuardProgramTest, DryRunDropsNothing) {
   ASSERT_TRUE(end);
   EXPECT_EQ(end->report.dropped, 0U);
   EXPECT_EQ(end->report.output.forwarded, end->report.input.packets);
-  EXPECT_FALSE(end->report.details["culprits"].empty());
+  ASSERT_FALSE(end->report.details["culprits"].empty());
+  EXPECT_EQ(end->report.details["culprits"][0]["dropped"], 0);
+  EXPECT_GT(end->report.details["culprits"][0]["would_drop"], 0);
 }
 
 TEST_F(GuardProgramTest, AllowedSourcesPass) {

@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <iterator>
 #include <map>
@@ -131,6 +132,27 @@ TEST_F(TelemetryProgramTest, FullStoreRefusesAndCounts) {
     EXPECT_GT(end.report.outcomes[1].counter.packets, 0U);
     EXPECT_EQ(end.report.outcomes[1].name, "store_full");
   }
+}
+
+// Packets of one flow come faster than a swap of its last time takes, at a sixth of the rate that the
+// report predicts. A thread that gets a later time back must not wait for the flow's end.
+TEST_F(TelemetryProgramTest, SteadyFlowHoldsNoThread) {
+  constexpr int64_t kGapNs = 60;
+  constexpr int64_t kPackets = 5'000;
+  std::vector<std::byte> frame = testing::ipv4_frame(60);
+  frame[17] = std::byte{46};  // Total length.
+  std::vector<TestPacket> packets;
+  for (int64_t i = 0; i < kPackets; i++) packets.push_back({i * kGapNs, frame});
+  testing::write_capture(path("in.pcap"), packets);
+  const RunEnd end = run("steady", /*on_model=*/true);
+  expect_whole(end);
+  ASSERT_TRUE(end.report.model);
+  EXPECT_LT(end.report.model->pfe.latency.max, microseconds(60));
+  const auto& xtxns = end.report.model->pfe.xtxn_counts;
+  const auto swaps =
+      std::ranges::find(xtxns, "fetch-and-swap", [](const auto& row) { return row.kind; });
+  ASSERT_NE(swaps, xtxns.end());
+  EXPECT_LT(swaps->issued, 2U * kPackets);
 }
 
 TEST_F(TelemetryProgramTest, TimersExportIdleAndLongFlows) {

@@ -200,6 +200,33 @@ TEST_F(InlineTest, GuardSeesEachDestinationAtOneCore) {
   EXPECT_EQ(stats["dropped"], 0);
 }
 
+TEST_F(InlineTest, GuardSharesDoublyTaggedFramesByDestination) {
+  for (const std::string& network : {ours_, theirs_, far_}) {
+    ASSERT_TRUE(run("ip netns exec " + network + " sysctl -w net.ipv6.conf.all.disable_ipv6=1"));
+  }
+  ASSERT_TRUE(
+      run("ip -n " + theirs_ + " link add link wire name outer type vlan proto 802.1ad id 5"));
+  ASSERT_TRUE(run("ip -n " + theirs_ + " link add link outer name inner type vlan id 6"));
+  ASSERT_TRUE(run("ip -n " + theirs_ + " link set outer up"));
+  ASSERT_TRUE(run("ip -n " + theirs_ + " link set inner arp off up"));
+  ASSERT_TRUE(run("ip -n " + theirs_ + " address add 10.78.0.2/16 dev inner"));
+  const std::string json = scratch("inline_tagged.json");
+  const auto guard = start({"--program", "guard", "--port", "packet:wire", "--port", "packet:far",
+                            "--cores", "2", "--json", json});
+  ASSERT_TRUE(guard->wait_for_line("ready")) << guard->errors();
+  ASSERT_TRUE(run("ip netns exec " + theirs_ +
+                  " bash -c 'for i in {1..64}; do echo > /dev/udp/10.78.1.$i/9; done'"));
+  guard->signal(SIGTERM);
+  EXPECT_EQ(guard->wait_for_end(), 0) << guard->errors();
+  const auto stats = json_of(json);
+  uint64_t destinations = 0;
+  for (const auto& core : stats["details"]) {
+    EXPECT_GE(core["destinations"], 8);
+    destinations += core["destinations"].get<uint64_t>();
+  }
+  EXPECT_EQ(destinations, 64U);
+}
+
 TEST_F(InlineTest, RefusalsNameCauseAndRemedy) {
   const auto refusal = [this](const std::vector<std::string>& words) {
     const auto process = start(words);

@@ -41,6 +41,12 @@ TEST(TrafficConfig, NamesTheFirstValueOutOfRange) {
       refusal([](Config& c) { c.background.rate = std::numeric_limits<double>::quiet_NaN(); }),
       StartsWith("rate=nan"));
   EXPECT_THAT(refusal([](Config& c) { c.background.churn = 2e9; }), StartsWith("churn="));
+  // Else a generator would spend its time between packets.
+  EXPECT_THAT(refusal([](Config& c) {
+                c.background.rate = 10;
+                c.background.churn = 1'001;
+              }),
+              StartsWith("churn=1001 is out of range; allowed: from 0 to 1000"));
   EXPECT_THAT(refusal([](Config& c) { c.background.servers = 0; }), StartsWith("servers=0"));
   EXPECT_THAT(refusal([](Config& c) { c.background.servers = kServersMax + 1; }),
               StartsWith("servers=65535"));

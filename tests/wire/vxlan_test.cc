@@ -35,6 +35,7 @@ TEST(Vxlan, FrameOfItsNetworkOnly) {
   EXPECT_EQ(frame->size(), 60U);
   EXPECT_FALSE(vxlan_frame(datagram, 6));
   EXPECT_FALSE(vxlan_frame(datagram, 5 << 8));
+  EXPECT_EQ(vxlan_network(datagram), 5U);
 }
 
 TEST(Vxlan, NeedsItsFlagAndAnEthernetHeader) {
@@ -47,6 +48,7 @@ TEST(Vxlan, NeedsItsFlagAndAnEthernetHeader) {
   EXPECT_TRUE(vxlan_frame(datagram, 5));
   EXPECT_FALSE(vxlan_frame(datagram_of(5, 13), 5));
   EXPECT_FALSE(vxlan_frame({}, 5));
+  EXPECT_FALSE(vxlan_network(datagram_of(5, 13)));
 }
 
 TEST(Vxlan, RandomBytes) {

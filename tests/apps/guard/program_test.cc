@@ -4,6 +4,7 @@
 // threads and timers interleave: each packet must have exactly one outcome.
 #include "apps/guard/program.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -246,7 +247,20 @@ TEST(GuardProgram, DryRunForwardsAndCounts) {
   EXPECT_EQ(bed.send_steadily(at(Duration()), at(seconds(6)), 100, syn_from("192.0.2.1")), 600U);
   EXPECT_GE(bed.count(Outcome::kWouldDrop), 250U);
   EXPECT_EQ(bed.count(Outcome::kDroppedSource), 0U);
-  EXPECT_GE(bed.state().report().culprits()[0].dropped, 200U);
+  const Culprit culprit = bed.state().report().culprits()[0];
+  EXPECT_GE(culprit.dropped, 200U);
+  EXPECT_THAT(to_text(culprit), ::testing::HasSubstr("packets would be dropped"));
+}
+
+TEST(GuardProgram, DryRunForwardsBrokenHeaders) {
+  GuardConfig config = tight();
+  config.dry_run = true;
+  Bed bed(config);
+  BuiltFrame bad = syn_from("192.0.2.1");
+  EXPECT_TRUE(bed.send(at(Duration()), bad.span().first(20)));
+  bad.bytes[14] = std::byte{0x65};  // Version 6 in IPv4.
+  EXPECT_TRUE(bed.send(at(Duration()), bad));
+  EXPECT_EQ(bed.counts(), (Counts{{"would_drop", 2}}));
 }
 
 TEST(GuardProgram, AllowedSourcesAreNeverJudged) {
