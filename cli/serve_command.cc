@@ -143,7 +143,6 @@ Result<server::ApplianceConfig> complete(const ServeFlags& flags) {
       server::DirectoryConfig{.machines = std::move(machines->machines),
                               .endpoints = std::move(machines->endpoints),
                               .wire_ratio = host::auto_wire_ratio(kEthernetMtu, /*ipv4=*/true)};
-  config.on_plan = [](const std::string& line) { print_error("{}: {}\n", kTitle, line); };
   return config;
 }
 

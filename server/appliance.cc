@@ -107,7 +107,7 @@ Result<void> Appliance::start_directory() {
   for (const Served& each : served_) {
     if (each.config().directory) served.push_back({each.config(), each.session.get()});
   }
-  auto started = Directory::start(*config_.directory, served, config_.on_plan);
+  auto started = Directory::start(*config_.directory, served);
   if (!started) return tl::unexpected(started.error());
   directory_ = *std::move(started);
   return {};
@@ -278,6 +278,7 @@ Snapshot Appliance::snapshot() {
     for (uint32_t core = 0; core < config_.cores; core++) views.emplace_back(each.config());
   }
   read_cores(snapshot, jobs);
+  snapshot.at = monotonic_now();  // Later than all times that the cores have given.
   for (uint32_t i = 0; i < jobs.size(); i++) {
     snapshot.jobs.push_back(merge(*served_[i].session, jobs[i], snapshot.at));
     snapshot.jobs.back().draining = served_[i].draining;

@@ -51,7 +51,6 @@ struct ApplianceConfig {
   std::optional<DirectoryConfig> directory = {};  ///< Of all jobs; not set: of none.
   uint32_t record_events = 0;    ///< Of each core in the flight recorder; 0: there is none.
   std::string record_name = {};  ///< Of the server, for recordings; empty: its address.
-  Directory::OnChange on_plan = [](const std::string&) {};
 };
 
 class Appliance : public JobControl, public ObservedServer {

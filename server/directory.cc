@@ -68,8 +68,8 @@ class Directory::Watch {
     peer->fault = fault;
   }
 
-  /// Makes a new plan if an aggregator has come or gone. @return a line for people; may be empty.
-  std::string update(Instant now) {
+  /// Makes a new plan if an aggregator has come or gone.
+  void update(Instant now) {
     bool changed = false;
     bool all_known = true;
     for (Peer& peer : peers_) {
@@ -83,9 +83,8 @@ class Directory::Watch {
       peer.answers = answers;
     }
     // The first plan waits until every aggregator had time to answer.
-    if (changes_ == 0 && !all_known && now - began_at_ < kAnswersWithin) return {};
-    if (!changed && changes_ > 0) return {};
-    return publish();
+    if (changes_ == 0 && !all_known && now - began_at_ < kAnswersWithin) return;
+    if (changed || changes_ == 0) publish();
   }
 
   [[nodiscard]] DirectoryJob state() const {
@@ -150,15 +149,16 @@ class Directory::Watch {
     return {machines, at};
   }
 
-  std::string publish() {
+  void publish() {
     changes_++;
     const auto [machines, at] = machines_now();
     const auto plan = plan::assign(machines, {.bytes = static_cast<double>(config_.tensor_bytes),
                                               .wire_ratio = config_.wire_ratio});
-    const std::string who = fmt::format("job {}: ", job_.config.id) + absent_text();
-    if (!plan) {
+    if (!plan) {  // No aggregator answers, so joins wait.
+      for (Peer& peer : peers_) peer.weight = 0;
+      predicted_s_ = 0;
       job_.session->set_aggregators(nullptr);
-      return who + "no aggregator answers, so joins wait";
+      return;
     }
     auto table = std::make_shared<trio_ml::AggregatorTable>();
     std::vector<std::string> names;
@@ -173,18 +173,7 @@ class Directory::Watch {
     for (size_t i = 0; i < names.size(); i++) list.push_back({names[i], table->entries[i].weight});
     table->digest = plan::plan_digest(list);
     predicted_s_ = plan->predicted_s;
-    const size_t count = table->entries.size();
     job_.session->set_aggregators(std::move(table));
-    return who + fmt::format("plan {} has {} aggregator{}, {:.3f} s for {} bytes", changes_, count,
-                             count == 1 ? "" : "s", predicted_s_, config_.tensor_bytes);
-  }
-
-  [[nodiscard]] std::string absent_text() const {
-    std::string text;
-    for (const Peer& peer : peers_) {
-      if (!peer.answers) text += fmt::format("{} is left out ({}); ", peer.name, peer.fault);
-    }
-    return text;
   }
 
   const DirectoryConfig config_;
@@ -196,9 +185,8 @@ class Directory::Watch {
   double predicted_s_ = 0;
 };
 
-Directory::Directory(std::unique_ptr<io::UdpPort> port, std::vector<std::unique_ptr<Watch>> watches,
-                     OnChange on_change)
-    : port_(std::move(port)), watches_(std::move(watches)), on_change_(std::move(on_change)) {}
+Directory::Directory(std::unique_ptr<io::UdpPort> port, std::vector<std::unique_ptr<Watch>> watches)
+    : port_(std::move(port)), watches_(std::move(watches)) {}
 
 Directory::~Directory() { stop(); }
 
@@ -210,8 +198,7 @@ void Directory::stop() {
 }
 
 Result<std::unique_ptr<Directory>> Directory::start(const DirectoryConfig& config,
-                                                    const std::vector<ServedJob>& jobs,
-                                                    OnChange on_change) {
+                                                    const std::vector<ServedJob>& jobs) {
   if (const auto checked = check_machines(config.machines); !checked) {
     return tl::unexpected(checked.error());
   }
@@ -237,8 +224,7 @@ Result<std::unique_ptr<Directory>> Directory::start(const DirectoryConfig& confi
   for (const ServedJob& job : jobs) {
     watches.push_back(std::make_unique<Watch>(config, job, peers, now));
   }
-  std::unique_ptr<Directory> directory(
-      new Directory(*std::move(port), std::move(watches), std::move(on_change)));
+  std::unique_ptr<Directory> directory(new Directory(*std::move(port), std::move(watches)));
   directory->thread_ =
       std::jthread([self = directory.get()](const std::stop_token& stop) { self->run(stop); });
   return directory;
@@ -248,7 +234,6 @@ void Directory::run(const std::stop_token& stop) {
   Instant ask_at = monotonic_now();
   while (!stop.stop_requested()) {
     const Instant now = monotonic_now();
-    std::vector<std::string> lines;
     {
       const std::lock_guard lock(mutex_);
       if (now >= ask_at) {
@@ -256,11 +241,8 @@ void Directory::run(const std::stop_token& stop) {
         ask_at = now + kAskEvery;
       }
       receive(now);
-      for (const auto& watch : watches_) {
-        if (std::string line = watch->update(now); !line.empty()) lines.push_back(std::move(line));
-      }
+      for (const auto& watch : watches_) watch->update(now);
     }
-    for (const std::string& line : lines) on_change_(line);
     port_->queue(0).wait(std::max(ask_at - monotonic_now(), Duration()));
   }
 }

@@ -14,7 +14,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -48,12 +47,9 @@ class Directory {
     trio_ml::JobConfig config;
     trio_ml::Session* session = nullptr;  ///< Outlives the directory.
   };
-  /// Called by the directory's thread with one line for people when a plan changes.
-  using OnChange = std::function<void(const std::string& line)>;
 
   static Result<std::unique_ptr<Directory>> start(const DirectoryConfig& config,
-                                                  const std::vector<ServedJob>& jobs,
-                                                  OnChange on_change);
+                                                  const std::vector<ServedJob>& jobs);
   ~Directory();
   Directory(const Directory&) = delete;
   Directory& operator=(const Directory&) = delete;
@@ -64,15 +60,13 @@ class Directory {
  private:
   class Watch;
 
-  Directory(std::unique_ptr<io::UdpPort> port, std::vector<std::unique_ptr<Watch>> watches,
-            OnChange on_change);
+  Directory(std::unique_ptr<io::UdpPort> port, std::vector<std::unique_ptr<Watch>> watches);
   void run(const std::stop_token& stop);
   void receive(Instant now);
 
   const std::unique_ptr<io::UdpPort> port_;
   std::vector<std::unique_ptr<Watch>> watches_;  ///< Shape [jobs].
-  const OnChange on_change_;
-  mutable std::mutex mutex_;  ///< Over the watches' state.
+  mutable std::mutex mutex_;                     ///< Over the watches' state.
   std::jthread thread_;
 };
 

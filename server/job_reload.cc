@@ -42,7 +42,13 @@ void JobReload::drain_others(const std::vector<JobConfig>& wanted, Counts& count
 }
 
 void JobReload::bring(const JobConfig& wanted, Counts& counts) {
+  const std::optional<RunningJob> running = control_.find_job(wanted.id);
   const auto own = std::ranges::find(jobs_, wanted.id, &JobConfig::id);
+  // A job of the file that does not run any more has drained since forget_others().
+  if (running ? running->draining : own != jobs_.end()) {
+    counts.refused.push_back({wanted.id, kDrains});
+    return;
+  }
   if (own == jobs_.end()) {
     if (const JobResult added = control_.add_job(wanted); !added) {
       counts.refused.push_back({wanted.id, added.error().text});
@@ -50,11 +56,6 @@ void JobReload::bring(const JobConfig& wanted, Counts& counts) {
     }
     jobs_.push_back(wanted);
     counts.added++;
-    return;
-  }
-  const std::optional<RunningJob> running = control_.find_job(wanted.id);
-  if (!running || running->draining) {
-    counts.refused.push_back({wanted.id, kDrains});
     return;
   }
   if (running->config == wanted) {

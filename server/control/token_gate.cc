@@ -35,7 +35,9 @@ bool names_loopback(std::string_view host) {
   const bool has_brackets = host.starts_with('[');
   const size_t colon = host.find(':', has_brackets ? host.find(']') : 0);
   host = host.substr(0, colon);
-  if (host == "localhost" || host == "[::1]") return true;
+  if (std::ranges::equal(host, std::string_view("localhost"), {}, to_lower) || host == "[::1]") {
+    return true;
+  }
   const auto address = Endpoint::parse(fmt::format("{}:1", host));
   return address && io::is_loopback(*address);
 }

@@ -230,6 +230,23 @@ void EventReporter::compare_sessions(const Snapshot& snapshot) {
   session_workers_ = std::move(workers);
 }
 
+/// Writes a directory's new plans, and the aggregators that they leave out with the reasons.
+void EventReporter::compare_plans(const Snapshot& snapshot) {
+  for (const DirectoryJob& job : snapshot.directory) {
+    if (std::exchange(plans_[job.job_id], job.changes) == job.changes) continue;
+    uint32_t aggregators = 0;
+    std::vector<std::string> left_out;
+    for (const DirectoryAggregator& each : job.aggregators) {
+      if (each.weight > 0) aggregators++;
+      if (!each.answers) left_out.push_back(fmt::format("{} ({})", each.name, each.fault));
+    }
+    LogFields fields{{"job", job.job_id}, {"plan", job.changes}, {"aggregators", aggregators}};
+    if (aggregators > 0) fields["predicted_s"] = job.predicted_s;
+    if (!left_out.empty()) fields["left_out"] = fmt::format("{}", fmt::join(left_out, ", "));
+    log_.write(left_out.empty() ? LogLevel::kInfo : LogLevel::kWarn, "plan_changed", fields);
+  }
+}
+
 void EventReporter::compare(const Snapshot& snapshot) {
   Counts refused;
   for (const OutcomeTotal& outcome : snapshot.outcomes) {
@@ -250,6 +267,7 @@ void EventReporter::compare(const Snapshot& snapshot) {
   resets_ = resets;
   compare_waits(snapshot);
   compare_sessions(snapshot);
+  compare_plans(snapshot);
   has_snapshot_ = true;
 }
 

@@ -3,7 +3,8 @@
 /// Turns events of the cores, and changes between two snapshots, into lines of the log.
 ///
 /// Model:   Events name the state changes that a core decides. A comparison of snapshots finds the
-///          rest: ranks that keep others waiting, and packets refused or dropped.
+///          rest: ranks that keep others waiting, a directory's plans, and packets refused or
+///          dropped.
 /// Threads: One.
 /// Tests:   tests/server/log/event_reporter_test.cc
 #pragma once
@@ -33,7 +34,7 @@ class EventReporter {
 
   /// Writes the line of an event.
   void report(const trio_ml::Event& event);
-  /// Writes what has changed since the previous call; nothing at the first.
+  /// Writes the changes since the previous call. The first call writes plans only.
   void compare(const Snapshot& snapshot);
   /// Writes that a drained job has gone.
   void report_drained(uint32_t job);
@@ -51,6 +52,7 @@ class EventReporter {
   void compare_counts(const char* event, const Counts& counts, Counts& before);
   void compare_waits(const Snapshot& snapshot);
   void compare_sessions(const Snapshot& snapshot);
+  void compare_plans(const Snapshot& snapshot);
 
   Log& log_;
   bool has_snapshot_ = false;
@@ -59,6 +61,7 @@ class EventReporter {
   std::map<Source, Instant> waits_;  ///< When the wait was first seen.
   std::set<Source> waits_logged_;
   std::map<Session, uint64_t> session_workers_;  ///< Registered workers.
+  std::map<uint32_t, uint64_t> plans_;           ///< Of a directory's jobs: the last plan logged.
   uint64_t resets_ = 0;
   uint64_t events_lost_ = 0;
 };

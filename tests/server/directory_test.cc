@@ -7,13 +7,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <condition_variable>
+#include <algorithm>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "base/clock.h"
 #include "host/communicator.h"
 #include "server/appliance.h"
 
@@ -46,34 +46,6 @@ std::unique_ptr<Appliance> start_aggregator(uint16_t port = 0, const auth::JobAu
   return start_server(config);
 }
 
-/// The lines that a directory has printed.
-class Lines {
- public:
-  void add(const std::string& line) {
-    const std::lock_guard lock(mutex_);
-    lines_.push_back(line);
-    changed_.notify_all();
-  }
-  /// Waits for a line with this text, and returns it; empty after 20 s.
-  std::string wait_for(const std::string& text) {
-    std::unique_lock lock(mutex_);
-    std::string found;
-    changed_.wait_for(lock, std::chrono::seconds(20), [&] {
-      for (; seen_ < lines_.size() && found.empty(); seen_++) {
-        if (lines_[seen_].find(text) != std::string::npos) found = lines_[seen_];
-      }
-      return !found.empty();
-    });
-    return found;
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::vector<std::string> lines_;
-  size_t seen_ = 0;
-};
-
 /// Two workers' machines without aggregators, this directory, and further aggregators.
 class DirectoryTest : public ::testing::Test {
  protected:
@@ -100,8 +72,23 @@ class DirectoryTest : public ::testing::Test {
       directory.endpoints.push_back(name);
     }
     config.directory = directory;
-    config.on_plan = [this](const std::string& line) { lines_.add(line); };
     directory_ = start_server(config);
+  }
+  /// Waits for a plan with this number of aggregators, and returns the aggregators that the directory
+  /// knows; fails after 20 s.
+  std::vector<DirectoryAggregator> wait_for_plan(size_t aggregators) const {
+    const Instant deadline = monotonic_now() + seconds(20);
+    std::vector<DirectoryAggregator> known;
+    do {
+      const std::vector<DirectoryJob> jobs = directory_->snapshot().directory;
+      known = jobs.at(0).aggregators;
+      const auto in_plan =
+          std::ranges::count_if(known, [](const auto& each) { return each.weight > 0; });
+      if (static_cast<size_t>(in_plan) == aggregators) return known;
+      std::this_thread::yield();
+    } while (monotonic_now() < deadline);
+    ADD_FAILURE() << "no plan with " << aggregators << " aggregators";
+    return known;
   }
   /// Joins all ranks through the directory.
   std::vector<Joined> join(const auth::JobAuth& auth = {}) const {
@@ -124,7 +111,6 @@ class DirectoryTest : public ::testing::Test {
   }
 
   Endpoint own_;
-  Lines lines_;  ///< Outlives the directory.
   std::unique_ptr<Appliance> directory_;
 };
 
@@ -157,8 +143,9 @@ TEST_F(DirectoryTest, SecretsHoldForTheDirectory) {
   const auto second = start_aggregator(0, auth);
   const auto stranger = start_aggregator(0, {.mode = auth::Mode::kHeader, .key = {}});
   start_directory({second->local().to_string(), stranger->local().to_string()}, auth);
-  EXPECT_THAT(lines_.wait_for("plan 1"), HasSubstr(stranger->local().to_string() +
-                                                   " is left out (it has another secret or mode)"));
+  const auto known = wait_for_plan(2);
+  EXPECT_EQ(known.at(2).name, stranger->local().to_string());
+  EXPECT_EQ(known.at(2).fault, "it has another secret or mode");
   auto ranks = join(auth);
   expect_sums(ranks, 2);
 }
@@ -172,13 +159,13 @@ TEST_F(DirectoryTest, AggregatorsComeAndGoBetweenSessions) {
   ranks.clear();
 
   second.reset();
-  EXPECT_THAT(lines_.wait_for("left out"), HasSubstr(address.to_string()));
+  EXPECT_THAT(wait_for_plan(1).at(1).fault, HasSubstr("no answer for"));
   ranks = join();
   expect_sums(ranks, 1);
   ranks.clear();
 
   second = start_aggregator(address.port);
-  EXPECT_THAT(lines_.wait_for("has 2 aggregators"), HasSubstr("plan"));
+  wait_for_plan(2);
   ranks = join();
   expect_sums(ranks, 2);
 }
@@ -190,7 +177,7 @@ TEST_F(DirectoryTest, AggregatorWithoutTheJobIsLeftOut) {
   config.jobs[0].id = 77;
   const auto other = start_server(config);
   start_directory({other->local().to_string()});
-  EXPECT_THAT(lines_.wait_for("plan 1"), HasSubstr("left out (it has no job 1)"));
+  EXPECT_EQ(wait_for_plan(1).at(1).fault, "it has no job 1");
   auto ranks = join();
   expect_sums(ranks, 1);
   const nlohmann::json stats = directory_->stats();

@@ -159,6 +159,21 @@ TEST(JobReload, AddsADrainedJobWhenItIsGone) {
   EXPECT_EQ(reload.apply({job(1)}).added, 1U);
 }
 
+TEST(JobReload, SaysThatAJobDrainsWhichTheFileHasAgain) {
+  RecordedControl control;
+  control.jobs[1] = job(1);
+  JobReload reload({job(1)}, control);
+  EXPECT_EQ(reload.apply({}).drained, 1U);
+  control.jobs[1] = job(1);  // Its workers have not left.
+  control.drains.insert(1);
+  const auto counts = reload.apply({job(1)});
+  EXPECT_EQ(ids_of(counts.refused), std::vector<uint32_t>{1});
+  EXPECT_THAT(counts.refused[0].error, ::testing::HasSubstr("the job drains"));
+  control.jobs.clear();
+  control.drains.clear();
+  EXPECT_EQ(reload.apply({job(1)}).added, 1U);
+}
+
 TEST(JobReload, RandomFilesEndWithTheirJobs) {
   const uint64_t seed = testing::seed_from_env();
   SCOPED_TRACE(testing::replay_hint(seed));

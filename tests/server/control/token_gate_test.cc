@@ -201,8 +201,8 @@ TEST(OpenGate, WithoutATokenOnlyLoopbackHostsAreServed) {
   const auto status_for = [&gate](const std::string& host) {
     return gate.handle({.method = "GET", .path = "/", .host = host}, page).status;
   };
-  for (const char* host : {"localhost", "localhost:8080", "127.0.0.1", "127.0.0.1:8080", "[::1]",
-                           "[::1]:8080", "127.1.2.3:1"}) {
+  for (const char* host : {"localhost", "localhost:8080", "LocalHost:8080", "127.0.0.1",
+                           "127.0.0.1:8080", "[::1]", "[::1]:8080", "127.1.2.3:1"}) {
     EXPECT_EQ(status_for(host), 200) << host;
   }
   for (const char* host :

@@ -55,6 +55,33 @@ class EventReporterTest : public ::testing::Test {
   size_t seen_ = 0;
 };
 
+TEST_F(EventReporterTest, PlanOfADirectoryIsNamedOnceWithThoseLeftOut) {
+  Snapshot made = snapshot();
+  DirectoryJob job{.job_id = 1, .changes = 0, .predicted_s = 0, .aggregators = {}};
+  job.aggregators = {
+      {.name = "10.0.0.5:12000", .answers = false, .weight = 0, .fault = "no answer yet"},
+      {.name = "10.0.0.6:12000", .answers = true, .weight = 0, .fault = ""}};
+  made.directory = {job};
+  reporter_.compare(made);  // There is no plan yet.
+  EXPECT_THAT(lines(), IsEmpty());
+  job.changes = 1;
+  made.directory = {job};
+  reporter_.compare(made);
+  reporter_.compare(made);
+  EXPECT_THAT(
+      lines(),
+      ElementsAre(
+          R"x({"level":"warn","event":"plan_changed","job":1,"plan":1,"aggregators":0,"left_out":"10.0.0.5:12000 (no answer yet)"})x"));
+  job = {.job_id = 1, .changes = 2, .predicted_s = 0.25, .aggregators = job.aggregators};
+  for (DirectoryAggregator& each : job.aggregators) each = {each.name, true, 3, ""};
+  made.directory = {job};
+  reporter_.compare(made);
+  EXPECT_THAT(
+      lines(),
+      ElementsAre(
+          R"({"level":"info","event":"plan_changed","job":1,"plan":2,"aggregators":2,"predicted_s":0.25})"));
+}
+
 TEST_F(EventReporterTest, EventNamesJobRankReasonAndAddress) {
   Event event{.kind = EventKind::kRankJoined, .job_id = 1, .at = now_};
   trio_ml::include(event.ranks, 3);
