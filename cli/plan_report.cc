@@ -75,7 +75,7 @@ nlohmann::ordered_json json_of(const PlanReport& report, size_t i) {
   nlohmann::ordered_json row{{"name", machine.name},
                              {"endpoint", report.machines.endpoints[i]},
                              {"worker", machine.worker},
-                             {"aggregator", machine.aggregator},
+                             {"aggregator", plan.weights[i] > 0},
                              {"link_gbit", machine.link_bytes_per_s / kBytesPerGbit},
                              {"sum_gbit", nullptr},
                              {"share", plan.shares[i]},

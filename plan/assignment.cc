@@ -31,13 +31,19 @@ std::optional<double> equation_seconds(std::span<const Machine> machines,
   return byteps_optimum(workers, spares) * tensor.bytes * tensor.wire_ratio / rate;
 }
 
-/// Returns the time of the best ring: its slowest link carries 2(n - 1)/n tensors.
+/// Returns the time of the best ring: its slowest link carries 2(n - 1)/n tensors, and its slowest CPU
+/// adds (n - 1)/n tensors.
 double ring_seconds(std::span<const Machine> machines, const TensorSize& tensor) {
   double rate_min = kUnlimited;
+  double sum_min = kUnlimited;
   for (const Machine& machine : machines) {
-    if (machine.worker) rate_min = std::min(rate_min, machine.link_bytes_per_s);
+    if (!machine.worker) continue;
+    rate_min = std::min(rate_min, machine.link_bytes_per_s);
+    sum_min = std::min(sum_min, machine.sum_bytes_per_s);
   }
-  return best_ring(worker_count(machines)) * tensor.bytes * tensor.wire_ratio / rate_min;
+  const double tensors = best_ring(worker_count(machines));
+  return std::max(tensors * tensor.bytes * tensor.wire_ratio / rate_min,
+                  tensors / 2 * tensor.bytes / sum_min);
 }
 
 double one_aggregator_seconds(std::span<const Machine> machines, const TensorSize& tensor) {

@@ -61,6 +61,8 @@ TEST(PlanReport, MachinesWithoutShareAreLeftOutOfTheList) {
   const PlanReport report = report_for({.workers = "2", .servers = "10.0.0.1,10.0.0.2:13000"});
   EXPECT_EQ(report.servers, "10.0.0.1:12000,10.0.0.2:13000");
   EXPECT_THAT(as_text(report), HasSubstr("worker0   worker "));
+  EXPECT_EQ(as_json(report)["machines"][0]["aggregator"], false);
+  EXPECT_EQ(as_json(report)["machines"][2]["aggregator"], true);
 }
 
 TEST(PlanReport, UnequalMachinesHaveNoEquation) {

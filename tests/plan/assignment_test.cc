@@ -36,6 +36,15 @@ TEST(Assignment, FourWorkersAndTwoSpares) {
   EXPECT_DOUBLE_EQ(plan->one_aggregator_s, 30);  // On a worker's machine: three peers.
 }
 
+// In a ring every worker adds three quarters of the tensor, whose links carry one and a half.
+TEST(Assignment, RingHasTheSameLimitsOfCpus) {
+  auto machines = equal_machines(4, 0);
+  for (Machine& machine : machines) machine.sum_bytes_per_s = 0.1;
+  EXPECT_DOUBLE_EQ(assign(machines, {.bytes = 10})->ring_s, 75);
+  for (Machine& machine : machines) machine.sum_bytes_per_s = 0.75;
+  EXPECT_DOUBLE_EQ(assign(machines, {.bytes = 10})->ring_s, 15);
+}
+
 TEST(Assignment, EquationNeedsEqualMachines) {
   auto machines = equal_machines(4, 2);
   machines[5].link_bytes_per_s = 2;
