@@ -92,9 +92,11 @@ bool type_fits(KeyType key, WrittenType type) {
 }
 
 tl::unexpected<Error> refusal(const KeySpec& key, const WrittenKey& written, std::string_view why) {
+  // A file has words of its own for these.
+  const bool typed = key.type == KeyType::kBool && written.type != WrittenType::kUntyped;
   return failure(fmt::format("{}{}{}={} {}; allowed: {}", written.where,
                              written.where.empty() ? "" : ": ", written.name, written.text, why,
-                             allowed_values(key)));
+                             typed ? "true, false" : allowed_values(key)));
 }
 
 }  // namespace

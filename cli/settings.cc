@@ -20,6 +20,7 @@ namespace {
 /// Value names that help shows for options made by add_key().
 constexpr const char* kNumberWord = "NUMBER";
 constexpr const char* kTextWord = "TEXT";
+constexpr const char* kOnOffWord = "TEXT:{on,off}";
 
 bool takes_number(const CLI::Option& option) {
   const std::string type = option.get_type_name();
@@ -28,6 +29,9 @@ bool takes_number(const CLI::Option& option) {
 }
 
 bool is_switch(const CLI::Option& option) { return option.get_items_expected_max() == 0; }
+
+/// An option with a value, such as `--local off`.
+bool takes_on_off(const CLI::Option& option) { return option.get_type_name() == kOnOffWord; }
 
 /// Describes the values an option takes, from CLI11's type text ("UINT:INT in [1 - 64]",
 /// "TEXT:{a,b}").
@@ -67,14 +71,15 @@ std::optional<std::string> give(CLI::Option& option, const std::vector<std::stri
 
 /// Describes the TOML type that an option takes.
 const char* file_type(const CLI::Option& option) {
-  if (is_switch(option)) return "true, false";
+  if (is_switch(option) || takes_on_off(option)) return "true, false";
   return takes_number(option) ? "a number, without quotes" : "text in quotes";
 }
 
-/// Returns whether the file's type fits an option: booleans for switches, numbers for numbers, text
-/// for others.
+/// Returns whether the file's type fits an option: booleans for switches, booleans or text for values
+/// on and off, numbers for numbers, text for others.
 bool type_fits(const CLI::Option& option, const toml::node& node) {
   if (is_switch(option)) return node.is_boolean();
+  if (takes_on_off(option)) return node.is_boolean() || node.is_string();
   if (takes_number(option)) return node.is_number();
   return node.is_string();
 }
@@ -331,7 +336,7 @@ CLI::Option* add_written_key(
                          key.type == KeyType::kDurationMs;
   CLI::Option* option = command.add_option_function<std::string>(
       flags, read_text, fmt::format("{}: {}", help, allowed_values(key)));
-  option->type_name(is_number ? kNumberWord : kTextWord);
+  option->type_name(is_number ? kNumberWord : key.type == KeyType::kBool ? kOnOffWord : kTextWord);
   if (!fallback.empty()) option->default_str(fallback);
   return option;
 }
@@ -383,10 +388,8 @@ CLI::Option* add_protocol(CLI::App& command, wire::Protocol& value, const std::s
 
 CLI::Option* add_on_off(CLI::App& command, const std::string& flag, bool& value,
                         const std::string& help) {
-  const auto store = [&value](const std::string& name) { value = name == "on"; };
-  return command.add_option_function<std::string>(flag, store, help)
-      ->check(CLI::IsMember({"on", "off"}))
-      ->default_str(value ? "on" : "off");
+  return add_key(command, flag, {.type = KeyType::kBool}, value ? "on" : "off", help,
+                 [&value](const KeyValue& written) { value = std::get<bool>(written); });
 }
 
 CLI::Option* add_auth(CLI::App& command, auth::Mode& value, const std::string& help) {

@@ -117,6 +117,11 @@ TEST(KeyTable, RefusesWrongTypesFromAFile) {
   const auto row = table().read(std::array{id}, "f.toml:1");
   ASSERT_FALSE(row.has_value());
   EXPECT_EQ(row.error().text, "f.toml:2: id=1 is text; allowed: a whole number from 0 to 255");
+  // On and off are words of a command line.
+  const WrittenKey on{
+      .name = "mitigation", .text = "on", .type = WrittenType::kText, .where = "f.toml:3"};
+  EXPECT_EQ(table().read(std::array{on}, "f.toml:1").error().text,
+            "f.toml:3: mitigation=on is text; allowed: true, false");
 }
 
 TEST(KeyTable, HelpNamesEachKeyWithItsRange) {

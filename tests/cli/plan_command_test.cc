@@ -54,7 +54,7 @@ TEST(PlanCommand, OptionsAreRefusedInOneLine) {
   EXPECT_EQ(refusal({"--workers", "2", "--sum-gbit", "0"}),
             "tributary: --sum-gbit=0 is out of range; allowed: a number from 0.001 to 100000\n");
   EXPECT_EQ(refusal({"--workers", "2", "--colocated", "maybe"}),
-            "tributary: --colocated=maybe is refused; allowed: {on,off}\n");
+            "tributary: --colocated=maybe is neither on nor off; allowed: on, off, true, false\n");
   EXPECT_EQ(refusal({"--workers", "2", "--mtu", "100"}),
             "tributary: --mtu=100 is out of range; allowed: a whole number from 1280 to 65536\n");
   EXPECT_EQ(refusal({"--workers", "2", "--colocated", "off"}),

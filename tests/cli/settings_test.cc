@@ -30,6 +30,7 @@ struct Parsed {
   Endpoint listen = Endpoint::ipv4(0x7f000001, 12000);
   Duration timeout = milliseconds(10);
   bool verify = false;
+  bool cache = true;
   double loss = 0;
   std::string json;
   std::string scheme = "fixed";
@@ -86,6 +87,7 @@ class SettingsTest : public ::testing::Test {
         ->check(CLI::IsMember({"fixed", "block"}));
     serve->add_option("--peer", parsed.peers, "peers");
     add_protocol(*serve, parsed.protocol, "what is spoken");
+    add_on_off(*serve, "--cache", parsed.cache, "keep results");
     settings.add_table(job, parsed.jobs, "a job")->required();
     std::vector<const char*> argv{"tributary"};
     for (const std::string& arg : args) argv.push_back(arg.c_str());
@@ -219,7 +221,7 @@ TEST_F(SettingsTest, RefusesUnknownFlagsAndCommands) {
   EXPECT_EQ(refusal({"--job", "id=1", "--windw", "8"}),
             "tributary: unknown flag '--windw' (did you mean '--window'?); allowed: --help, "
             "--config, --window, --listen, --timeout-ms, --verify, --loss, --json, --scheme, "
-            "--peer, --protocol, --job\n");
+            "--peer, --protocol, --cache, --job\n");
   const Parsed parsed = parse({"serv"});
   EXPECT_EQ(parsed.exit, kExitUsage);
   EXPECT_EQ(parsed.err,
@@ -314,12 +316,22 @@ TEST_F(SettingsTest, RefusesFilesThatCannotBeRead) {
 TEST_F(SettingsTest, RefusesKeysOfAFile) {
   EXPECT_EQ(file_refusal("\nwindw = 8\n"),
             "c.toml:2: unknown key 'windw' (did you mean 'window'?); allowed: window, listen, "
-            "timeout-ms, verify, loss, json, scheme, peer, protocol, job\n");
+            "timeout-ms, verify, loss, json, scheme, peer, protocol, cache, job\n");
   EXPECT_EQ(file_refusal("[job]\nid = 1\nsorces = 4\n"),
             "c.toml:3: unknown key 'sorces' (did you mean 'sources'?); "
             "allowed: id, sources, mitigation\n");
   EXPECT_EQ(file_refusal("[[job]]\nid = 1\n\n[[job]]\nsources = 4\n"),
             "c.toml:4: key 'id' is missing; allowed: a whole number from 0 to 255\n");
+}
+
+TEST_F(SettingsTest, OnAndOffMayBeBooleansOfAFile) {
+  EXPECT_FALSE(parse({"serve", "--config", file("cache = false\n")}).cache);
+  EXPECT_FALSE(parse({"serve", "--config", file("cache = \"off\"\n")}).cache);
+  EXPECT_TRUE(parse({"serve", "--config", file("cache = false\n"), "--cache", "on"}).cache);
+  EXPECT_EQ(file_refusal("cache = 1\n"),
+            "c.toml:1: cache=1 has the wrong type; allowed: true, false\n");
+  EXPECT_EQ(file_refusal("cache = \"maybe\"\n"),
+            "c.toml:1: --cache=maybe is neither on nor off; allowed: on, off, true, false\n");
 }
 
 TEST_F(SettingsTest, RefusesValuesOfAFile) {
@@ -352,7 +364,7 @@ TEST_F(SettingsTest, RefusesTablesOfAFile) {
   EXPECT_EQ(file_refusal("[job]\nid = -1\n"),
             "c.toml:2: id=-1 is not a whole number; allowed: a whole number from 0 to 255\n");
   EXPECT_EQ(file_refusal("[job]\nid = 1\nmitigation = 1\n"),
-            "c.toml:3: mitigation=1 is a whole number; allowed: on, off, true, false\n");
+            "c.toml:3: mitigation=1 is a whole number; allowed: true, false\n");
 }
 
 TEST_F(SettingsTest, RefusesAWrongFileEvenIfAFlagOverridesIt) {
