@@ -56,7 +56,8 @@ struct WorkerResult {
   host::Staleness staleness;        ///< Of the back end "asynchronous".
   uint64_t packets_sent = 0;
   uint64_t packets_received = 0;
-  /// On its host's cable, with every header and gap. Includes a server on the same host.
+  /// On its host's cable, with every header and gap. Includes a server on the same host, and leaves
+  /// out the bytes that the cable has lost before the receiver.
   uint64_t wire_bytes_sent = 0;
   uint64_t wire_bytes_received = 0;
   uint64_t retransmissions = 0;
@@ -69,9 +70,11 @@ struct WorkerResult {
 /// One direction of a cable.
 struct LinkResult {
   std::string name;
-  uint64_t packets = 0;
-  uint64_t bytes = 0;  ///< On the wire.
-  uint64_t lost = 0;   ///< All causes together.
+  uint64_t packets = 0;     ///< Put on the wire, or in the queue before it when the run ends.
+  uint64_t bytes = 0;       ///< Of these, on the wire.
+  uint64_t lost = 0;        ///< All causes together.
+  uint64_t dropped = 0;     ///< Part of `lost`: by the full queue. They are not among `packets`.
+  uint64_t duplicated = 0;  ///< Delivered twice; counted once in `packets`.
   uint64_t marked = 0;
   uint64_t queue_bytes_peak = 0;
   double utilisation = 0;  ///< Share of the rate, over the whole run.

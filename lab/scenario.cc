@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <tuple>
 #include <utility>
 
 #include "lab/backends/backend.h"
@@ -84,13 +85,6 @@ Checked check_sizes(const Scenario& scenario) {
   if (!std::has_single_bit(scenario.train)) {
     return refused("train", std::to_string(scenario.train), "a power of two up to the window");
   }
-  if (scenario.mitigation.history > trio_ml::kHistoryLimit) {
-    return refused("mitigation.history", std::to_string(scenario.mitigation.history),
-                   fmt::format("1 to {}", trio_ml::kHistoryLimit));
-  }
-  if (scenario.timeline.bin < microseconds(1)) {
-    return refused("timeline.bin_ms", "below 0.001", "0.001 or more");
-  }
   if (scenario.host.deadline == Duration()) {
     return refused("host.deadline_s", "0", "more than 0");
   }
@@ -107,14 +101,17 @@ Checked check_shape(const Scenario& scenario, const BackendKind& backend) {
                  fmt::format("a number that divides workers={}", scenario.workers));
 }
 
-Checked check_links(const Scenario& scenario) {
-  for (const auto& [key, link] :
-       {std::pair{"link", &scenario.link}, std::pair{"fabric", &scenario.fabric}}) {
+Checked check_links(const Scenario& scenario, const BackendKind& backend) {
+  const bool of_scenario = scenario.topology != Topology::kFile;  // A file has rates of its own.
+  const bool has_fabric = is_tree(scenario, backend) || scenario.topology == Topology::kLeafSpine;
+  for (const auto& [key, link, has_effect] :
+       {std::tuple{"link", &scenario.link, of_scenario},
+        std::tuple{"fabric", &scenario.fabric, of_scenario && has_fabric}}) {
     if (const auto good = net::check(*link); !good) {
       return Refusal{.key = "", .text = fmt::format("{}: {}", key, good.error().text)};
     }
     const net::LinkFaults& faults = link->faults;
-    const bool loses = faults.loss > 0 || faults.corrupt > 0;
+    const bool loses = has_effect && (faults.loss > 0 || faults.corrupt > 0);
     if (loses && !scenario.host.retransmission) {
       return refused("host.retransmission", "false",
                      fmt::format("true where {}.loss or {}.corrupt is above 0", key, key));
@@ -387,7 +384,7 @@ std::optional<Refusal> find_refusal(const Scenario& scenario) {
   if (auto refusal = check_sizes(scenario)) return refusal;
   const BackendKind& backend = backend_kind(scenario.backend);
   for (auto& refusal :
-       {check_model(scenario), check_shape(scenario, backend), check_links(scenario),
+       {check_model(scenario), check_shape(scenario, backend), check_links(scenario, backend),
         check_iteration_parts(scenario.model), check_slow_links(scenario),
         check_slow_uplinks(scenario, backend), check_scale(scenario, backend),
         check_congestion(scenario, backend), check_local_steps(scenario, backend),

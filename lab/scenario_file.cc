@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/toml_file.h"
+#include "lab/backends/backend.h"
 
 namespace tributary::lab {
 namespace {
@@ -33,15 +34,23 @@ struct DependentKey {
   const char* needed;
 };
 
-constexpr std::array<DependentKey, 2> kDependentKeys{{
+bool uses(const Scenario& scenario, Straggling pattern) {
+  return scenario.straggler.pattern.contains(pattern);
+}
+bool uses_switchml(const Scenario& scenario) {
+  return backend_kind(scenario.backend).switchml != nullptr;
+}
+bool is_sharded(const Scenario& scenario) {
+  return scenario.backend == Backend::kSharded || scenario.backend == Backend::kShardedLive;
+}
+
+const std::array<DependentKey, 16> kDependentKeys{{
     {.name = "straggler.probability",
      .is_set = [](const Scenario& s) { return s.straggler.probability > 0; },
      .has_effect =
          [](const Scenario& s) {
-           const PatternSet& pattern = s.straggler.pattern;
-           return pattern.contains(Straggling::kSlowWorker) ||
-                  pattern.contains(Straggling::kSlowWorkerEach) ||
-                  pattern.contains(Straggling::kSlowWorkerFixed);
+           return uses(s, Straggling::kSlowWorker) || uses(s, Straggling::kSlowWorkerEach) ||
+                  uses(s, Straggling::kSlowWorkerFixed);
          },
      .needed = "0, or any with straggler.pattern=slow-worker, slow-worker-each or "
                "slow-worker-fixed"},
@@ -49,6 +58,74 @@ constexpr std::array<DependentKey, 2> kDependentKeys{{
      .is_set = [](const Scenario& s) { return !s.model.bucket_bytes.empty(); },
      .has_effect = [](const Scenario& s) { return s.model.kind == Model::kCustom; },
      .needed = "none, or any with model.name=custom"},
+    {.name = "topology_file",
+     .is_set = [](const Scenario& s) { return !s.topology_file.empty(); },
+     .has_effect = [](const Scenario& s) { return s.topology == Topology::kFile; },
+     .needed = "none, or the path of a file with topology=file"},
+    {.name = "straggler.factor",
+     .is_set = [](const Scenario& s) { return s.straggler.factor != StragglerSettings().factor; },
+     .has_effect = [](const Scenario& s) { return uses(s, Straggling::kFailSlow); },
+     .needed = "any with straggler.pattern=fail-slow"},
+    {.name = "straggler.p99_over_p50",
+     .is_set =
+         [](const Scenario& s) {
+           return s.straggler.p99_over_p50 != StragglerSettings().p99_over_p50;
+         },
+     .has_effect = [](const Scenario& s) { return uses(s, Straggling::kHeavyTail); },
+     .needed = "any with straggler.pattern=heavy-tail"},
+    {.name = "straggler.trace",
+     .is_set = [](const Scenario& s) { return !s.straggler.trace.empty(); },
+     .has_effect = [](const Scenario& s) { return uses(s, Straggling::kTrace); },
+     .needed = "none, or the path of a file with straggler.pattern=trace"},
+    {.name = "straggler.workers",
+     .is_set = [](const Scenario& s) { return !s.straggler.workers.empty(); },
+     .has_effect = [](const Scenario& s) { return !uses(s, Straggling::kNone); },
+     .needed = "none, or any with a straggler.pattern"},
+    {.name = "straggler.racks",
+     .is_set = [](const Scenario& s) { return !s.straggler.racks.empty(); },
+     .has_effect = [](const Scenario& s) { return !uses(s, Straggling::kNone); },
+     .needed = "none, or any with a straggler.pattern"},
+    {.name = "link.slow_rate_gbps",
+     .is_set =
+         [](const Scenario& s) {
+           return s.slow_links.rate_bits_per_s != SlowLinks().rate_bits_per_s;
+         },
+     .has_effect = [](const Scenario& s) { return !s.slow_links.workers.empty(); },
+     .needed = "any with link.slow_workers"},
+    {.name = "fabric.slow_rate_gbps",
+     .is_set =
+         [](const Scenario& s) {
+           return s.slow_uplinks.rate_bits_per_s != SlowUplinks().rate_bits_per_s;
+         },
+     .has_effect = [](const Scenario& s) { return !s.slow_uplinks.racks.empty(); },
+     .needed = "any with fabric.slow_racks"},
+    {.name = "link.loss_run",
+     .is_set = [](const Scenario& s) { return s.link.faults.loss_run != 1; },
+     .has_effect = [](const Scenario& s) { return s.link.faults.loss > 0; },
+     .needed = "1, or any with link.loss above 0"},
+    {.name = "fabric.loss_run",
+     .is_set = [](const Scenario& s) { return s.fabric.faults.loss_run != 1; },
+     .has_effect = [](const Scenario& s) { return s.fabric.faults.loss > 0; },
+     .needed = "1, or any with fabric.loss above 0"},
+    {.name = "aggregators.colocated",
+     .is_set =
+         [](const Scenario& s) {
+           return s.aggregators.colocated != AggregatorsSettings().colocated;
+         },
+     .has_effect = is_sharded,
+     .needed = "any with backend=sharded"},
+    {.name = "aggregators.spare",
+     .is_set = [](const Scenario& s) { return s.aggregators.spare != AggregatorsSettings().spare; },
+     .has_effect = is_sharded,
+     .needed = "any with backend=sharded"},
+    {.name = "switchml.pool",
+     .is_set = [](const Scenario& s) { return s.switchml.pool != SwitchmlSettings().pool; },
+     .has_effect = uses_switchml,
+     .needed = "0, or any with a SwitchML back end"},
+    {.name = "switchml.timeout_ms",
+     .is_set = [](const Scenario& s) { return s.switchml.timeout != SwitchmlSettings().timeout; },
+     .has_effect = uses_switchml,
+     .needed = "0, or any with a SwitchML back end"},
 }};
 
 }  // namespace
@@ -76,9 +153,7 @@ Result<Setting> read_setting(const WrittenKey& written) {
   const bool empty = written.text.empty() && is_text(key->spec.type);
   // A number may be a list of one: bucket_bytes = 4096.
   WrittenKey listed = written;
-  if (is_text(key->spec.type) && key->names.empty() && written.type == WrittenType::kInteger) {
-    listed.type = WrittenType::kUntyped;
-  }
+  if (key->is_list && written.type == WrittenType::kInteger) listed.type = WrittenType::kUntyped;
   const Result<KeyValue> value =
       empty ? Result<KeyValue>(std::string()) : convert_key(key->spec, listed);
   if (!value) return tl::unexpected(value.error());

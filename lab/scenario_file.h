@@ -37,6 +37,7 @@ struct ScenarioKey {
   /// Returns whether the scenario's value lies in the key's range.
   std::function<bool(const Scenario&)> allows;
   std::vector<std::string> names = {};  ///< The names a text may be; empty for any text.
+  bool is_list = false;                 ///< Values are lists, separated by commas.
 };
 
 /// Returns the allowed values: "a whole number from 1 to 256", "star, chassis, two-level, …".

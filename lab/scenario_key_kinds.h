@@ -16,12 +16,11 @@
 #include <utility>
 #include <vector>
 
+#include "base/time.h"
 #include "lab/scenario_file.h"
+#include "net/link_config.h"
 
 namespace tributary::lab {
-
-/// The longest time a key allows, in seconds; far below the end of Duration (2.9 years).
-inline constexpr double kSecondsMax = 1e6;
 
 /// The type of the key's member.
 template <class F>
@@ -101,27 +100,34 @@ ScenarioKey probability_key(std::string_view name, std::string_view help, F fiel
   return number_key(name, 0.0, 1.0, help, field);
 }
 
-/// A rate in 10^9 bit/s, stored in bit/s. 0 is not allowed.
+/// A link's rate in 10^9 bit/s, stored in bit/s. 0 is not allowed.
 template <class F>
 ScenarioKey gbps_key(std::string_view name, std::string_view help, F field) {
   constexpr double kBitsPerGbit = 1e9;
   return converted_key(
-      name, {0.001, 10'000}, help, field,
+      name, {0.001, static_cast<double>(net::kRateBitsPerSecondMax) / kBitsPerGbit}, help, field,
       [](uint64_t rate) { return static_cast<double>(rate) / kBitsPerGbit; },
       [](double gbps) { return static_cast<uint64_t>(std::llround(gbps * kBitsPerGbit)); });
 }
 
+/// The range of a time.
+struct TimeRange {
+  Duration min = Duration();
+  Duration max = seconds(1'000'000);  ///< Far below the end of Duration (2.9 years).
+};
+
 /// A time, in the unit at the end of the key's name.
 template <class F>
-ScenarioKey time_key(std::string_view name, std::string_view help, F field) {
+ScenarioKey time_key(std::string_view name, std::string_view help, F field, TimeRange range = {}) {
   const double ticks = name.ends_with("_ns")   ? static_cast<double>(nanoseconds(1).ticks())
                        : name.ends_with("_us") ? static_cast<double>(microseconds(1).ticks())
                        : name.ends_with("_ms") ? static_cast<double>(milliseconds(1).ticks())
                                                : static_cast<double>(seconds(1).ticks());
-  const double unit_s = ticks / static_cast<double>(seconds(1).ticks());
+  const auto number_of = [ticks](Duration time) {
+    return static_cast<double>(time.ticks()) / ticks;
+  };
   return converted_key(
-      name, {0, kSecondsMax / unit_s}, help, field,
-      [ticks](Duration time) { return static_cast<double>(time.ticks()) / ticks; },
+      name, {number_of(range.min), number_of(range.max)}, help, field, number_of,
       [ticks](double number) { return Duration::from_ticks(std::llround(number * ticks)); });
 }
 
@@ -181,11 +187,11 @@ ScenarioKey ordered_key(std::string_view name, std::string_view help,
   return enum_key(name, help, std::move(values), field);
 }
 
-/// A list, or a text that may be empty.
+/// A text with a form of its own. `parse` refuses other texts.
 template <class F>
-ScenarioKey list_key(std::string_view name, std::string_view help, F field,
-                     std::string (*show)(const Member<F>&),
-                     Result<Member<F>> (*parse)(const std::string&)) {
+ScenarioKey parsed_key(std::string_view name, std::string_view help, F field,
+                       std::string (*show)(const Member<F>&),
+                       Result<Member<F>> (*parse)(const std::string&)) {
   return {.spec = {.name = name, .type = KeyType::kText, .help = help},
           .show = [field, show](const Scenario& s) { return show(field(s)); },
           .read = [field, parse](const KeyValue& value) -> Result<ScenarioChange> {
@@ -196,9 +202,19 @@ ScenarioKey list_key(std::string_view name, std::string_view help, F field,
           .allows = any_value};
 }
 
+/// A list, separated by commas.
+template <class F>
+ScenarioKey list_key(std::string_view name, std::string_view help, F field,
+                     std::string (*show)(const Member<F>&),
+                     Result<Member<F>> (*parse)(const std::string&)) {
+  ScenarioKey key = parsed_key(name, help, field, show, parse);
+  key.is_list = true;
+  return key;
+}
+
 template <class F>
 ScenarioKey text_key(std::string_view name, std::string_view help, F field) {
-  return list_key(
+  return parsed_key(
       name, help, field, [](const std::string& text) { return text; },
       [](const std::string& text) -> Result<std::string> { return text; });
 }

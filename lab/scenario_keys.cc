@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "apps/trio_ml/config.h"
 #include "host/send_gate.h"
 #include "lab/scenario_key_kinds.h"
 
@@ -217,6 +218,8 @@ void add_model_keys(Keys& keys) {
       [](auto& s) -> auto& { return s.model.local_steps; }));
 }
 
+constexpr TimeRange kLinkDelay{.max = net::kDelayMax};
+
 /// The same keys for the cables of workers ("link") and between aggregators ("fabric").
 template <class F>
 void add_link_keys(Keys& keys, std::array<std::string_view, 11> names, F settings) {
@@ -226,7 +229,8 @@ void add_link_keys(Keys& keys, std::array<std::string_view, 11> names, F setting
       }));
   keys.push_back(time_key(
       names[1],
-      "propagation delay", [settings](auto& s) -> auto& { return settings(s).propagation; }));
+      "propagation delay", [settings](auto& s) -> auto& { return settings(s).propagation; },
+      kLinkDelay));
   keys.push_back(uint_key(
       names[2], 1, INT64_MAX,
       "size of the output queue, which drops when full", [settings](auto& s) -> auto& {
@@ -259,13 +263,11 @@ void add_link_keys(Keys& keys, std::array<std::string_view, 11> names, F setting
         return settings(s).faults.reorder;
       }));
   keys.push_back(time_key(
-      names[8], "longest delay of a reordered packet", [settings](auto& s) -> auto& {
-        return settings(s).faults.reorder_max;
-      }));
+      names[8], "longest delay of a reordered packet",
+      [settings](auto& s) -> auto& { return settings(s).faults.reorder_max; }, kLinkDelay));
   keys.push_back(time_key(
-      names[9], "largest extra delay; uniform from 0", [settings](auto& s) -> auto& {
-        return settings(s).faults.jitter;
-      }));
+      names[9], "largest extra delay; uniform from 0",
+      [settings](auto& s) -> auto& { return settings(s).faults.jitter; }, kLinkDelay));
 }
 
 void add_network_keys(Keys& keys) {
@@ -323,17 +325,18 @@ void add_network_keys(Keys& keys) {
 }
 
 void add_mitigation_keys(Keys& keys) {
-  keys.push_back(time_key(
-      "mitigation.timeout_ms", "straggler timeout",
-      [](auto& s) -> auto& { return s.mitigation.timeout; }));
+  keys.push_back(time_key("mitigation.timeout_ms", "straggler timeout; Trio-ML: at least 1",
+                          [](auto& s) -> auto& { return s.mitigation.timeout; },
+                          {.max = trio_ml::kTimeoutRange.max}));
   keys.push_back(uint_key(
-      "mitigation.timer_threads", 1, 4096, "timer threads that share a scan",
+      "mitigation.timer_threads", 1, trio_ml::kTimerThreadsLimit, "timer threads that share a scan",
       [](auto& s) -> auto& { return s.mitigation.timer_threads; }));
-  keys.push_back(time_key(
-      "mitigation.permanent_after_ms", "silence after which a straggler counts as gone",
-      [](auto& s) -> auto& { return s.mitigation.permanent_after; }));
+  keys.push_back(time_key("mitigation.permanent_after_ms",
+                          "silence after which a straggler counts as gone",
+                          [](auto& s) -> auto& { return s.mitigation.permanent_after; },
+                          {trio_ml::kPermanentRange.min, trio_ml::kPermanentRange.max}));
   keys.push_back(uint_key(
-      "mitigation.history", 1, 65'536, "results kept for each place",
+      "mitigation.history", 1, trio_ml::kHistoryLimit, "results kept for each place",
       [](auto& s) -> auto& { return s.mitigation.history; }));
   keys.push_back(uint_key(
       "mitigation.quorum", 0, 256, "waiting-switch: contributions that complete a block; 0: all",
@@ -347,7 +350,7 @@ void add_mitigation_keys(Keys& keys) {
 }
 
 void add_straggler_keys(Keys& keys) {
-  keys.push_back(list_key(
+  keys.push_back(parsed_key(
       "straggler.pattern", "straggler patterns, joined by +; see `tributary lab list`",
       [](auto& s) -> auto& { return s.straggler.pattern; }, show_patterns, parse_patterns));
   keys.back().names = names_of(straggler_patterns());
@@ -426,8 +429,9 @@ void add_timeline_keys(Keys& keys) {
   keys.push_back(text_key(
       "timeline.link", "count this link's packets over time; empty: none",
       [](auto& s) -> auto& { return s.timeline.link; }));
-  keys.push_back(time_key(
-      "timeline.bin_ms", "width of a bin", [](auto& s) -> auto& { return s.timeline.bin; }));
+  keys.push_back(time_key("timeline.bin_ms", "width of a bin",
+                          [](auto& s) -> auto& { return s.timeline.bin; },
+                          {.min = microseconds(1)}));
 }
 
 }  // namespace

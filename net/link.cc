@@ -72,7 +72,7 @@ Duration Link::train_spread(uint32_t size_bytes) const {
 
 void Link::send(PacketRef packet, Duration spread) {
   const Instant now = core_.now();
-  const uint64_t wire_bytes = uint64_t{packet->size_bytes + kWireOverheadBytes} * train_;
+  const uint64_t wire_bytes = wire_bytes_of(*packet);
   const Duration all = time_of(wire_bytes);
   const Duration one = train_ == 1 ? all : all / train_;
   const Instant first_arrived_at = now - spread;
@@ -147,11 +147,14 @@ void Link::on_event(uint64_t argument) {
   deliver(std::move(packet), spread);
 }
 
+void Link::lose(uint64_t& count, const Packet& packet) {
+  count++;
+  counters_.lost_bytes += wire_bytes_of(packet);
+}
+
 void Link::deliver(PacketRef packet, Duration spread) {
-  if (cut_) [[unlikely]] {
-    counters_.cut++;
-    return;
-  }
+  if (cut_) [[unlikely]]
+    return lose(counters_.cut, *packet);
   network_.deliver(*this, receiver_, std::move(packet), spread);
 }
 
@@ -159,19 +162,14 @@ void Link::deliver(PacketRef packet, Duration spread) {
 
 void Link::fly_with_faults(Flying flying, Duration spread) {
   if (tap_) tap_(flying.arrives_at - propagation_, *flying.packet);
-  if (cut_) {
-    counters_.cut++;
-    return;
-  }
+  if (cut_) return lose(counters_.cut, *flying.packet);
   if (!faulty_) return fly(std::move(flying), spread);
-  if (loses_next()) {
-    counters_.lost++;
-    return;
-  }
+  if (loses_next()) return lose(counters_.lost, *flying.packet);
   if (corrupts(flying.packet)) return;
   uint32_t copies = 1;
   if (draws_.chance(config_.faults.duplicate)) {
     counters_.duplicated++;
+    counters_.duplicated_bytes += wire_bytes_of(*flying.packet);
     copies++;
   }
   for (uint32_t i = 0; i < copies; i++) {
@@ -202,7 +200,10 @@ bool Link::corrupts(PacketRef& packet) {
   if (!draws_.chance(faults.corrupt)) return false;
   counters_.corrupted++;
   const auto end = std::min(static_cast<uint32_t>(packet->stored.size()), faults.flip_end);
-  if (!draws_.chance(faults.undetected) || faults.flip_begin >= end) return true;
+  if (!draws_.chance(faults.undetected) || faults.flip_begin >= end) {
+    counters_.lost_bytes += wire_bytes_of(*packet);
+    return true;
+  }
   counters_.undetected++;
   const uint32_t byte = faults.flip_begin + draws_.below(end - faults.flip_begin);
   const uint32_t bit = draws_.below(8);

@@ -73,6 +73,10 @@ class Link final : public EventTarget {
   };
   static constexpr uint64_t kFirstInRing = UINT64_MAX;  ///< Else: index into held_back_.
 
+  /// Returns the bytes of a packet, or of its whole train, on the wire.
+  [[nodiscard]] uint64_t wire_bytes_of(const Packet& packet) const {
+    return uint64_t{packet.size_bytes + kWireOverheadBytes} * train_;
+  }
   [[nodiscard]] Duration time_of(uint64_t wire_bytes);
   [[nodiscard]] Duration time_of_slowly(uint64_t wire_bytes) const;
   [[nodiscard]] uint64_t bytes_in(Duration time) const;
@@ -82,6 +86,8 @@ class Link final : public EventTarget {
   void hold_back(Flying flying, Duration spread);
   void grow_ring();
   void deliver(PacketRef packet, Duration spread);
+  /// Counts a packet that is lost on the wire in `count`, one of the counters.
+  void lose(uint64_t& count, const Packet& packet);
   [[nodiscard]] bool loses_next();
   [[nodiscard]] bool corrupts(PacketRef& packet);
   [[nodiscard]] Duration drawn_below(Duration bound);

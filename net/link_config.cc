@@ -9,9 +9,6 @@
 namespace tributary::net {
 namespace {
 
-constexpr uint64_t kRateBitsPerSecondMax = 10'000'000'000'000;
-constexpr Duration kDelayMax = seconds(3600);
-
 Result<void> check_delay(const char* name, Duration delay) {
   if (delay >= Duration() && delay <= kDelayMax) return {};
   return failure(fmt::format("{}={} ns is out of range; allowed: 0 to {} s", name,

@@ -15,6 +15,10 @@
 
 namespace tributary::net {
 
+/// Limits of a link.
+inline constexpr uint64_t kRateBitsPerSecondMax = 10'000'000'000'000;
+inline constexpr Duration kDelayMax = seconds(3600);
+
 /// The faults of a link, with probabilities for each packet. All of them happen on the wire: the
 /// packet has taken its time in the queue and on the link.
 struct LinkFaults {
@@ -48,8 +52,8 @@ struct LinkConfig {
 
 /// A packet of train k counts k times; bytes are the sum over all k.
 struct LinkCounters {
-  uint64_t packets = 0;  ///< Put on the wire.
-  uint64_t bytes = 0;    ///< Put on the wire, with kWireOverheadBytes each.
+  uint64_t packets = 0;  ///< Put on the wire, or in the queue before it.
+  uint64_t bytes = 0;    ///< Of these, with kWireOverheadBytes each.
   uint64_t tail_dropped = 0;
   uint64_t marked = 0;
   uint64_t lost = 0;
@@ -57,14 +61,16 @@ struct LinkCounters {
   uint64_t undetected = 0;
   uint64_t duplicated = 0;
   uint64_t reordered = 0;
-  uint64_t cut = 0;  ///< Lost because the cable is cut.
+  uint64_t cut = 0;               ///< Lost because the cable is cut.
+  uint64_t lost_bytes = 0;        ///< Of the packets that were put on the wire and lost there.
+  uint64_t duplicated_bytes = 0;  ///< Of the second copies.
   uint64_t queue_bytes_peak = 0;
 };
 
 /// Returns an Error for the first fault parameter that is not allowed.
 [[nodiscard]] Result<void> check(const LinkFaults& faults);
-/// Returns an Error for the first property that is not allowed: the rate (1 bit/s to 10 Tbit/s),
-/// the delay (not negative, below an hour) or a fault.
+/// Returns an Error for the first property that is not allowed: the rate (1 bit/s to
+/// kRateBitsPerSecondMax), the delay (0 to kDelayMax) or a fault.
 [[nodiscard]] Result<void> check(const LinkConfig& link);
 
 }  // namespace tributary::net

@@ -34,6 +34,7 @@ PfeCore::PfeCore(EventCore& core, const Parameters& parameters, memory::SharedMe
       issue_used_(core.now()),
       banks_used_(core.now()),
       crossbar_used_(core.now()),
+      active_(core.now()),
       mark_(mark_now()) {}
 
 // --- Arriving -----------------------------------------------------------------------------------
@@ -118,7 +119,7 @@ void PfeCore::take_ppe_threads(ModelThread& thread, uint32_t count) {
 void PfeCore::give_ppe_threads(ModelThread& thread) {
   thread.on_ppe = false;
   for (const PpeThread& taken : thread.ppe_threads) dispatch_.finish(taken);
-  if (dispatch_.busy_count() == 0) active_ += core_.now() - active_since_;
+  if (dispatch_.busy_count() == 0) note_active(active_);
 }
 
 ModelThread& PfeCore::take_thread(bool has_packet) {

@@ -182,9 +182,12 @@ class PfeCore : private ThreadKeeper {
   [[nodiscard]] static ThreadView view_of(const ModelThread& thread, const TraceWords& words);
 
   void note_span(const ModelThread& thread);
+  /// Adds the time since active_since_.
+  void note_active(OccupancySeries& series) const;
   void fill_counts(Report& report) const;
   void fill_instructions(Report& report) const;
-  void fill_resources(Report& report) const;
+  /// @param active Time with a thread at work, up to now.
+  void fill_resources(Report& report, OccupancySeries active) const;
 
   EventCore& core_;
   const Parameters parameters_;
@@ -237,7 +240,7 @@ class PfeCore : private ThreadKeeper {
   OccupancySeries banks_used_;
   OccupancySeries crossbar_used_;
   Instant active_since_;
-  Duration active_;
+  OccupancySeries active_;  ///< Time with a thread at work, up to active_since_.
   /// The machine's counters at `measured_from_`.
   struct Mark {
     ModelMachineCounters machine;

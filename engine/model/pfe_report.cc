@@ -48,8 +48,12 @@ void PfeCore::reset_report() {
   crossbar_used_ = OccupancySeries(now);
   for (Carrier* const carrier : {&ports_in_, &fabric_, &ports_out_}) carrier->reset(now);
   active_since_ = now;
-  active_ = Duration();
+  active_ = OccupancySeries(now);
   mark_ = mark_now();
+}
+
+void PfeCore::note_active(OccupancySeries& series) const {
+  series.add(active_since_, core_.now(), core_.now() - active_since_);
 }
 
 void PfeCore::note_span(const ModelThread& thread) {
@@ -71,9 +75,10 @@ Report PfeCore::report() const {
   fill_counts(report);
   fill_instructions(report);
   report.observed = core_.now() - measured_from_;
-  report.active = active_;
-  if (dispatch_.busy_count() > 0) report.active += core_.now() - active_since_;
-  fill_resources(report);
+  OccupancySeries active = active_;
+  if (dispatch_.busy_count() > 0) note_active(active);
+  report.active = active.total();
+  fill_resources(report, active);
   report.latency = latency_.summary();
   report.adding = adding_.summary();
   return report;
@@ -124,7 +129,7 @@ void PfeCore::fill_instructions(Report& report) const {
   if (report.gradients > 0) report.program_instructions += loop_body_instructions(parameters_);
 }
 
-void PfeCore::fill_resources(Report& report) const {
+void PfeCore::fill_resources(Report& report, OccupancySeries active) const {
   const uint32_t banks = machine_.memory_timing().bank_count();
   struct Resource {
     const char* name;
@@ -145,9 +150,12 @@ void PfeCore::fill_resources(Report& report) const {
   if (fabric_.is_limited()) {
     resources.push_back({"fabric", "time that packets take", fabric_.used(), 1});
   }
+  report.bin_width = active.bin_width();
   for (const Resource& resource : resources) {
     report.bin_width = std::max(report.bin_width, resource.series.bin_width());
   }
+  active.widen_to(report.bin_width);
+  const std::vector<Duration> active_bins = active.bins(core_.now());
   for (const Resource& resource : resources) {
     OccupancySeries series = resource.series;
     series.widen_to(report.bin_width);
@@ -156,10 +164,20 @@ void PfeCore::fill_resources(Report& report) const {
     use.unit = resource.unit;
     const double capacity = resource.capacity;
     use.share = share_of(series.total(), capacity * static_cast<double>(report.active.ticks()));
-    for (const Duration work : series.bins(core_.now())) {
-      const double bin_ticks = capacity * static_cast<double>(report.bin_width.ticks());
-      use.bins.push_back(share_of(work, bin_ticks));
-      use.share_peak = std::max(use.share_peak, use.bins.back());
+    // A thread's work counts evenly over its life, but its memory requests may be served later. So work
+    // for which a bin has no capacity belongs to the next one.
+    const double bin_ticks = capacity * static_cast<double>(report.bin_width.ticks());
+    const std::vector<Duration> bins = series.bins(core_.now());
+    double left = 0;
+    for (size_t i = 0; i < bins.size(); i++) {
+      left += static_cast<double>(bins[i].ticks());
+      const double done = std::min(left, bin_ticks);
+      left -= done;
+      use.bins.push_back(done / bin_ticks);
+      const double active_ticks = capacity * static_cast<double>(active_bins[i].ticks());
+      if (active_ticks > 0) {
+        use.share_peak = std::max(use.share_peak, std::min(done / active_ticks, 1.0));
+      }
     }
     report.resources.push_back(std::move(use));
   }

@@ -41,7 +41,7 @@ struct ResourceUse {
   std::string name;
   std::string unit;            ///< The counted unit, for people.
   double share = 0;            ///< Of capacity, while any thread was at work.
-  double share_peak = 0;       ///< Of capacity, in the fullest bin.
+  double share_peak = 0;       ///< The same, in the fullest bin; at least `share`.
   std::vector<double> bins{};  ///< Of capacity, over time; each Report::bin_width wide.
 };
 

@@ -15,6 +15,10 @@
 namespace tributary::lab {
 namespace {
 
+/// A run warns if trains make this many packets of each real one. Assumed: as much as the times of runs
+/// with and without trains differ otherwise.
+constexpr double kTrainExcessMax = 1.05;
+
 /// Merges the jobs' specifications of each aggregator. A node that several jobs name serves all of them.
 std::vector<AggregatorSpec> merged(const std::vector<std::unique_ptr<JobRun>>& jobs) {
   std::vector<AggregatorSpec> all;
@@ -175,15 +179,10 @@ Result<net::BuiltNode> Cluster::make_aggregator(const net::NodeSpec& spec) {
   const auto wanted =
       std::find_if(aggregator_specs_.begin(), aggregator_specs_.end(),
                    [&](const AggregatorSpec& aggregator) { return aggregator.name == spec.name; });
-  const bool adds = spec.kind == kAggregatorKind || spec.kind == kTopKind;
-  if (wanted == aggregator_specs_.end() && adds) {  // No job uses it: it only forwards.
+  if (wanted == aggregator_specs_.end()) {  // No job uses it: it only forwards.
     idle_switches_.push_back(std::make_unique<net::Forwarder>(network_, spec.name));
     const net::Station station = idle_switches_.back()->station();
     return net::BuiltNode{station.node, station.table, station.forwards};
-  }
-  if (wanted == aggregator_specs_.end()) {
-    return failure(fmt::format("kind='{}' is not allowed; allowed: {}, {}, {}, {}", spec.kind,
-                               net::kSwitchKind, kWorkerKind, kAggregatorKind, kTopKind));
   }
   const auto owner = std::find_if(jobs_.begin(), jobs_.end(), [&](const auto& job) {
     const auto& specs = job->plan().aggregators;
@@ -295,6 +294,16 @@ std::vector<Cluster::Loss> Cluster::losses(const RunResult& network) const {
 
 std::vector<std::string> Cluster::warnings(const RunResult& network) const {
   if (network_scenario_.train == 1) return {};
+  std::vector<std::string> all;
+  for (const auto& job : jobs_) {
+    const double packets = job->packets_per_real_packet();
+    if (packets <= kTrainExcessMax) continue;
+    all.push_back(fmt::format(
+        "{}Trains of {} make {:.2f} packets of each real one, because they fill up the end of each "
+        "bucket, so counts and times are too high: set a smaller train",
+        job->name().empty() ? "" : fmt::format("job '{}': ", job->name()), job->scenario().train,
+        packets));
+  }
   constexpr size_t kNamedMax = 8;
   size_t count = 0;
   std::string text;
@@ -303,12 +312,13 @@ std::vector<std::string> Cluster::warnings(const RunResult& network) const {
     if (count < kNamedMax) text += (count == 0 ? "" : "; ") + loss.text;
     count++;
   }
-  if (count == 0) return {};
+  if (count == 0) return all;
   if (count > kNamedMax) text += fmt::format("; {} more places lost packets", count - kNamedMax);
-  return {
+  all.push_back(
       fmt::format("{}. Trains of {} are lost and repaired as a whole, so these counts and the "
                   "times may be far from those of single packets: set train=1",
-                  text, network_scenario_.train)};
+                  text, network_scenario_.train));
+  return all;
 }
 
 Result<void> Cluster::check_faithful(const std::vector<AggregatorResult>& aggregators) const {
@@ -405,7 +415,8 @@ void Cluster::collect_network(RunResult& result) const {
 void Cluster::collect_links(RunResult& result, Duration elapsed) const {
   for (net::LinkId link = 0; link < network_.link_count(); link++) {
     const net::LinkCounters counters = network_.counters(link);
-    const double bits = static_cast<double>(counters.bytes) * 8;
+    const uint64_t waits_bytes = std::min(counters.bytes, network_.queue_bytes(link));
+    const double bits = static_cast<double>(counters.bytes - waits_bytes) * 8;
     const double room =
         static_cast<double>(network_.config(link).rate_bits_per_s) * in_seconds(elapsed);
     result.links.push_back(
@@ -413,6 +424,8 @@ void Cluster::collect_links(RunResult& result, Duration elapsed) const {
          .packets = counters.packets,
          .bytes = counters.bytes,
          .lost = counters.tail_dropped + counters.lost + counters.corrupted + counters.cut,
+         .dropped = counters.tail_dropped,
+         .duplicated = counters.duplicated,
          .marked = counters.marked,
          .queue_bytes_peak = counters.queue_bytes_peak,
          .utilisation = room > 0 ? bits / room : 0});

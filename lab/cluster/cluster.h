@@ -77,7 +77,8 @@ class Cluster {
   /// Returns the losses of machines, cables and hosts, by place and reason. @param network What
   /// collect_network() has filled.
   [[nodiscard]] std::vector<Loss> losses(const RunResult& network) const;
-  /// Returns a warning if buffers, queues or cables lost packets in trains. @param network As above.
+  /// Returns warnings about trains: they are too long for a job's buckets, or buffers, queues or cables
+  /// lost them. @param network As above.
   [[nodiscard]] std::vector<std::string> warnings(const RunResult& network) const;
   /// Refuses a result that depends on the order of packets in a train: a PFE dropped packets and
   /// workers repaired the losses.

@@ -273,6 +273,20 @@ std::vector<std::string> JobRun::losses() const {
   return lines;
 }
 
+double JobRun::packets_per_real_packet() const {
+  const auto packets_of = [](const Scenario& scenario) {
+    uint64_t packets = 0;
+    for (const Bucket& bucket : workload_of(scenario).buckets) {
+      const uint64_t trains = (bucket.elements + scenario.gradients - 1) / scenario.gradients;
+      packets += trains * scenario.train;
+    }
+    return static_cast<double>(packets);
+  };
+  Scenario real = terms_.scenario;
+  real.train = 1;
+  return packets_of(terms_.scenario) / packets_of(real);
+}
+
 uint64_t JobRun::skipped_blocks() const {
   std::map<std::pair<uint32_t, uint32_t>, uint64_t> buckets;  // Blocks by iteration and bucket.
   for (const auto& trainer : trainers_) {
@@ -316,9 +330,16 @@ void JobRun::note_traffic(const net::Network& network, uint32_t rank, WorkerResu
   const auto host = network.find_node(plan_.host_nodes[rank]);
   const auto out = host ? network.link_at(*host, 0) : Result<net::LinkId>(0);
   TRIB_ASSERT(host && out);
-  worker.wire_bytes_sent = network.counters(*out).bytes;
+  const auto sent_bytes = [&network](net::LinkId link) {
+    const uint64_t bytes = network.counters(link).bytes;
+    return bytes - std::min(bytes, network.queue_bytes(link));
+  };
+  worker.wire_bytes_sent = sent_bytes(*out);
   // The two directions of a cable follow each other; the first is the even one (net::Network).
-  worker.wire_bytes_received = network.counters(*out ^ 1U).bytes;
+  const net::LinkId in = *out ^ 1U;
+  const net::LinkCounters received = network.counters(in);
+  const uint64_t bytes = sent_bytes(in) + received.duplicated_bytes;
+  worker.wire_bytes_received = bytes - std::min(bytes, received.lost_bytes);
 }
 
 }  // namespace tributary::lab

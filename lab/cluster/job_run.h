@@ -81,6 +81,9 @@ class JobRun {
   /// Returns a line for each host that lost packets: "worker 3 dropped 5 packets: receive buffer
   /// full".
   [[nodiscard]] std::vector<std::string> losses() const;
+  /// Returns the packets of a worker's contributions with trains, for each packet without. Above 1 if
+  /// a bucket's last train is not full.
+  [[nodiscard]] double packets_per_real_packet() const;
 
  private:
   JobRun(Terms terms, const BackendKind& backend, std::unique_ptr<StragglerPattern> pattern,

@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
+#include "base/key_table.h"
 #include "net/topology_file.h"
 
 namespace tributary::lab {
@@ -143,6 +145,18 @@ Result<void> check_own_ports(const net::Topology& topology, const BackendKind& b
   return {};
 }
 
+/// Refuses other kinds of nodes. A job adds its servers and sources of background traffic itself.
+Result<void> check_kinds(const net::Topology& topology) {
+  const std::array<std::string, 4> kinds{std::string(net::kSwitchKind), kWorkerKind,
+                                         kAggregatorKind, kTopKind};
+  for (const net::NodeSpec& node : topology.nodes) {
+    if (std::ranges::find(kinds, node.kind) != kinds.end()) continue;
+    return failure(fmt::format("{}: node {}: {}", node.where, node.name,
+                               unknown_name("kind", node.kind, kinds)));
+  }
+  return {};
+}
+
 /// Refuses a topology, generated or from a file, whose nodes do not fit the scenario.
 Result<void> check_nodes(const net::Topology& topology, const Scenario& scenario,
                          const BackendKind& backend) {
@@ -150,13 +164,10 @@ Result<void> check_nodes(const net::Topology& topology, const Scenario& scenario
     return failure(fmt::format("topology_file={}: {} nodes of kind {} are not allowed; allowed: {}",
                                scenario.topology_file, count, kind, allowed));
   };
+  if (auto good = check_kinds(topology); !good) return good;
   const size_t workers = nodes_of(topology, kWorkerKind).size();
   if (workers != scenario.workers) {
     return refuse(kWorkerKind, workers, fmt::format("{}, as workers says", scenario.workers));
-  }
-  for (const char* added : {kServerKind, kBackgroundKind}) {
-    const size_t count = nodes_of(topology, added).size();
-    if (count > 0) return refuse(added, count, "none; they are added where they are needed");
   }
   const size_t tops = nodes_of(topology, kTopKind).size();
   if (tops > (backend.hierarchical ? 1U : 0U)) {

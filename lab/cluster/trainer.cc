@@ -166,6 +166,7 @@ void Trainer::run_steps() {
       return;
     }
     step_began_at_ = core_.now();
+    step_paused_ = Duration();
     step_ends_at_ = step_began_at_ + step.length;
     core_.schedule(step_ends_at_, EventPriority::kHost, *this, ++step_number_);
     return;
@@ -188,7 +189,7 @@ bool Trainer::overtaken() const {
 }
 
 void Trainer::skip_computation() {
-  account_.computed += core_.now() - step_began_at_;
+  account_.computed += core_.now() - step_began_at_ - step_paused_;
   if (!steps_[step_].ahead) skipping_ = true;
   step_number_++;
   step_++;
@@ -209,7 +210,11 @@ void Trainer::on_event(uint64_t argument) {
 
 void Trainer::pause(Duration length) {
   node_.pause(length);
-  if (phase_ == Phase::kSteps) step_ends_at_ = step_ends_at_ + length;
+  if (phase_ == Phase::kSteps) {
+    step_ends_at_ = step_ends_at_ + length;
+    step_paused_ += length;
+  }
+  if (phase_ == Phase::kSteps || phase_ == Phase::kWaiting) account_.slept += length;
 }
 
 // --- Communication ---
@@ -364,7 +369,7 @@ WorkerResult Trainer::result() const {
   if (node_.runs()) {
     const host::CommunicatorCounters counters = node_.protocol().counters();
     result.packets_sent = counters.packets_sent * train;
-    result.packets_received = counters.packets_received * train;
+    result.packets_received = node_.taken_packets() * train;
     result.retransmissions = counters.retransmitted * train;
     result.probes = counters.probes * train;
   }

@@ -123,6 +123,7 @@ class Trainer final : private EventTarget, private WorkerNode::Observer {
   size_t step_ = 0;  ///< The current one.
   Instant step_began_at_;
   Instant step_ends_at_;
+  Duration step_paused_;      ///< Time for which the process stood still in this step.
   uint64_t step_number_ = 0;  ///< Tells the current step's events from skipped ones'.
 
   std::vector<host::Transfer> transfers_;       ///< Shape [bucket].

@@ -124,6 +124,7 @@ void WorkerNode::take(const net::Packet& packet) {
     foreign_packets_++;
     return;
   }
+  taken_packets_++;
   const uint64_t accepted = protocol_->counters().packets_received;
   const auto took = protocol_->on_packet(
       {.from = packet.source, .stored = packet.stored, .size_bytes = packet.size_bytes},

@@ -106,6 +106,8 @@ class WorkerNode final : public net::Node, private EventTarget {
   [[nodiscard]] Instant paused_until() const { return paused_until_; }
   [[nodiscard]] uint64_t receive_overflows() const { return receive_overflows_; }
   [[nodiscard]] uint64_t foreign_packets() const { return foreign_packets_; }
+  /// Returns the simulated packets that its protocol has got, duplicates included.
+  [[nodiscard]] uint64_t taken_packets() const { return taken_packets_; }
 
   void receive(uint32_t port, net::PacketRef packet) override;
 
@@ -144,6 +146,7 @@ class WorkerNode final : public net::Node, private EventTarget {
   Duration clock_ahead_;  ///< Of the protocol's clock before virtual time.
   uint64_t receive_overflows_ = 0;
   uint64_t foreign_packets_ = 0;
+  uint64_t taken_packets_ = 0;
   std::optional<host::CongestionWindow> congestion_;
   uint64_t losses_seen_ = 0;  ///< Retransmissions that `congestion_` knows of.
 };

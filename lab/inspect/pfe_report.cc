@@ -103,8 +103,7 @@ AggregatorResult pfe_result(std::string name, const engine::Report& report) {
                in_seconds(report.adding.parts_mean[part]) * 1e6, "us");
   }
   for (const engine::ResourceUse& use : report.resources) {
-    // The first is the use while any thread was at work. The second is the use in the fullest part
-    // of the whole run, and may be less where the work comes in short bursts.
+    // The use while any thread was at work: of the whole run, and of its fullest part.
     result.parts.push_back(
         {use.name + " in use, when active", use.share, "share", kind_of_use(use.name)});
     result.add(use.name + " in use, fullest stretch", use.share_peak, "share");

@@ -158,27 +158,36 @@ std::vector<Look> looks_of(const LinePlot& plot) {
 
 // --- Series --------------------------------------------------------------------------------------
 
-void draw_error_bars(const Drawing& drawing, size_t index, std::string& svg) {
+bool can_show_error(const LinePlot& plot, const PlotPoint& point) {
+  return can_show(plot, point) && can_show(plot.y_scale, point.y - point.error);
+}
+
+void draw_error_bar(const Drawing& drawing, size_t index, const PlotPoint& point,
+                    std::string& svg) {
   constexpr double kCap = 4;  // Half the width of a bar's end caps, in pixels.
   const auto& [plot, x, y, looks] = drawing;
-  for (const PlotPoint& point : plot.series[index].points) {
-    if (point.error == 0.0 || !can_show(plot, point)) continue;
-    if (!can_show(plot.y_scale, point.y - point.error)) continue;
-    const double middle = x.pixel(point.x);
-    fmt::format_to(std::back_inserter(svg),
-                   "<path class=\"bar s{0}\" d=\"M{1:.1f} {2:.1f}h{3:.1f}M{4:.1f} {2:.1f}V{5:.1f}"
-                   "M{1:.1f} {5:.1f}h{3:.1f}\"/>\n",
-                   looks[index].colour, middle - kCap, y.pixel(point.y + point.error), 2 * kCap,
-                   middle, y.pixel(point.y - point.error));
+  if (point.error == 0.0 || !can_show_error(plot, point)) return;
+  const double middle = x.pixel(point.x);
+  fmt::format_to(std::back_inserter(svg),
+                 "<path class=\"bar s{0}\" d=\"M{1:.1f} {2:.1f}h{3:.1f}M{4:.1f} {2:.1f}V{5:.1f}"
+                 "M{1:.1f} {5:.1f}h{3:.1f}\"/>\n",
+                 looks[index].colour, middle - kCap, y.pixel(point.y + point.error), 2 * kCap,
+                 middle, y.pixel(point.y - point.error));
+}
+
+void draw_error_bars(const Drawing& drawing, size_t index, std::string& svg) {
+  for (const PlotPoint& point : drawing.plot.series[index].points) {
+    draw_error_bar(drawing, index, point, svg);
   }
 }
 
-/// Draws the area between the upper and lower errors of points that follow each other visibly.
+/// Draws the area between the upper and lower errors of points that follow each other visibly. A point
+/// without a neighbour gets an error bar: its area has no width.
 void draw_band(const Drawing& drawing, size_t index, std::string& svg) {
   const auto out = std::back_inserter(svg);
   const auto& [plot, x, y, looks] = drawing;
   const auto is_shown = [&drawing](const PlotPoint& point) {
-    return can_show(drawing.plot, point) && can_show(drawing.plot.y_scale, point.y - point.error);
+    return can_show_error(drawing.plot, point);
   };
   const std::vector<PlotPoint>& points = plot.series[index].points;
   for (auto first = points.begin(); first != points.end();) {
@@ -187,6 +196,11 @@ void draw_band(const Drawing& drawing, size_t index, std::string& svg) {
       continue;
     }
     const auto last = std::find_if_not(first, points.end(), is_shown);
+    if (last - first == 1) {
+      draw_error_bar(drawing, index, *first, svg);
+      first = last;
+      continue;
+    }
     fmt::format_to(out, "<path class=\"band f{}\" d=\"M", looks[index].colour);
     for (auto at = first; at != last; ++at) {
       fmt::format_to(out, "{:.1f} {:.1f}L", x.pixel(at->x), y.pixel(at->y + at->error));

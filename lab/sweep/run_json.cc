@@ -14,11 +14,14 @@
 namespace tributary::lab {
 namespace {
 
+/// Returns null for each time of a summary of nothing.
 Json summary_json(const DurationSummary& summary) {
-  return {{"count", summary.count},       {"mean_ns", as_ns(summary.mean)},
-          {"min_ns", as_ns(summary.min)}, {"p50_ns", as_ns(summary.p50)},
-          {"p90_ns", as_ns(summary.p90)}, {"p99_ns", as_ns(summary.p99)},
-          {"max_ns", as_ns(summary.max)}};
+  const auto ns = [&summary](Duration time) {
+    return summary.count == 0 ? Json() : Json(as_ns(time));
+  };
+  return {{"count", summary.count},    {"mean_ns", ns(summary.mean)}, {"min_ns", ns(summary.min)},
+          {"p50_ns", ns(summary.p50)}, {"p90_ns", ns(summary.p90)},   {"p99_ns", ns(summary.p99)},
+          {"max_ns", ns(summary.max)}};
 }
 
 Json workers_json(const RunResult& result) {
@@ -73,6 +76,7 @@ double read_number(const Json& json, const char* key) {
 }
 
 DurationSummary read_summary(const Json& json) {
+  if (whole_number(json.at("count")) == 0) return {};
   return {.count = whole_number(json.at("count")),
           .mean = read_ns(json, "mean_ns"),
           .min = read_ns(json, "min_ns"),
@@ -115,6 +119,8 @@ LinkResult read_link(const Json& json) {
           .packets = count("packets"),
           .bytes = count("bytes"),
           .lost = count("lost"),
+          .dropped = count("dropped"),
+          .duplicated = count("duplicated"),
           .marked = count("marked"),
           .queue_bytes_peak = count("queue_bytes_peak"),
           .utilisation = read_number(json, "utilisation")};
@@ -184,6 +190,8 @@ Json links_json(const std::vector<LinkResult>& all) {
                      {"packets", link.packets},
                      {"bytes", link.bytes},
                      {"lost", link.lost},
+                     {"dropped", link.dropped},
+                     {"duplicated", link.duplicated},
                      {"marked", link.marked},
                      {"queue_bytes_peak", link.queue_bytes_peak},
                      {"utilisation", link.utilisation}});

@@ -14,7 +14,10 @@ namespace tributary::lab {
 namespace {
 
 std::string ms(Duration duration) { return short_number(as_ms(duration)); }
-std::string us(Duration duration) { return short_number(as_us(duration)); }
+/// Returns one of the times of a summary, or "-" if it is one of nothing.
+std::string us(const DurationSummary& summary, Duration duration) {
+  return summary.count == 0 ? "-" : short_number(as_us(duration));
+}
 
 /// Longer tables show the rows that a reader looks for first. Files have all.
 constexpr size_t kRowsMax = 32;
@@ -59,8 +62,10 @@ std::string headline(const RunResult& result) {
   table.add({"of these degraded", short_number(100 * result.degraded_fraction()), "%"});
   table.add({"skipped by a worker", short_number(100 * result.skipped_fraction()), "%"});
   table.add({"missed by workers", short_number(100 * result.missed_fraction()), "%"});
-  table.add({"contribution to result, mean", us(result.block_latency.mean), "us"});
-  table.add({"contribution to result, P99", us(result.block_latency.p99), "us"});
+  table.add(
+      {"contribution to result, mean", us(result.block_latency, result.block_latency.mean), "us"});
+  table.add(
+      {"contribution to result, P99", us(result.block_latency, result.block_latency.p99), "us"});
   const host::Staleness staleness = result.staleness();
   if (staleness.pushes_sum != 0) {
     table.add({"staleness, mean", short_number(result.staleness_mean()), "pushes of others"});
@@ -78,7 +83,7 @@ std::string headline(const RunResult& result) {
 std::string workers_text(const RunResult& result) {
   TextTable table;
   table.add({"worker", "iterations", "skipped", "computed_ms", "waited_ms", "slept_ms",
-             "contributions", "lost", "resent", "overflows"});
+             "contributions", "lost", "resent", "probes", "overflows"});
   const std::vector<size_t> shown =
       foremost(result.workers, kRowsMax, [](const WorkerResult& worker) {
         const uint64_t troubles = worker.contributions_lost + worker.iterations_skipped +
@@ -87,12 +92,13 @@ std::string workers_text(const RunResult& result) {
       });
   for (const size_t i : shown) {
     const WorkerResult& worker = result.workers[i];
-    table.add(
-        {fmt::format("{}{}", i, worker.dropped_out ? " (out)" : ""),
-         fmt::format("{}", worker.iterations), fmt::format("{}", worker.iterations_skipped),
-         ms(worker.computed), ms(worker.waited), ms(worker.slept),
-         fmt::format("{}", worker.contributions), fmt::format("{}", worker.contributions_lost),
-         fmt::format("{}", worker.retransmissions), fmt::format("{}", worker.receive_overflows)});
+    table.add({fmt::format("{}{}", i, worker.dropped_out ? " (out)" : ""),
+               fmt::format("{}", worker.iterations), fmt::format("{}", worker.iterations_skipped),
+               ms(worker.computed), ms(worker.waited), ms(worker.slept),
+               fmt::format("{}", worker.contributions),
+               fmt::format("{}", worker.contributions_lost),
+               fmt::format("{}", worker.retransmissions), fmt::format("{}", worker.probes),
+               fmt::format("{}", worker.receive_overflows)});
   }
   return table.text() +
          left_out(result.workers.size(), shown.size(), "workers, which slept and lost no more");
@@ -102,8 +108,8 @@ std::string aggregator_text(const AggregatorResult& aggregator) {
   TextTable table({0, 2});
   table.add({"contributions", fmt::format("{}", aggregator.packets), "packets"});
   table.add({"dropped", fmt::format("{}", aggregator.dropped), "packets"});
-  table.add({"time inside, mean", us(aggregator.latency.mean), "us"});
-  table.add({"time inside, P99", us(aggregator.latency.p99), "us"});
+  table.add({"time inside, mean", us(aggregator.latency, aggregator.latency.mean), "us"});
+  table.add({"time inside, P99", us(aggregator.latency, aggregator.latency.p99), "us"});
   for (const AggregatorResult::Part& part : aggregator.parts) {
     table.add({part.name, short_number(part.value), part.unit});
   }
@@ -116,14 +122,16 @@ std::string aggregator_text(const AggregatorResult& aggregator) {
 
 std::string links_text(const std::vector<LinkResult>& links) {
   TextTable table({0});
-  table.add({"link", "packets", "bytes", "lost", "marked", "queue_peak_bytes", "used_%"});
+  table.add({"link", "packets", "bytes", "lost", "dropped", "duplicated", "marked",
+             "queue_peak_bytes", "used_%"});
   const std::vector<size_t> shown = foremost(links, kRowsMax, [](const LinkResult& link) {
     return std::tuple(link.lost, link.marked, link.utilisation);
   });
   for (const size_t i : shown) {
     const LinkResult& link = links[i];
     table.add({link.name, fmt::format("{}", link.packets), fmt::format("{}", link.bytes),
-               fmt::format("{}", link.lost), fmt::format("{}", link.marked),
+               fmt::format("{}", link.lost), fmt::format("{}", link.dropped),
+               fmt::format("{}", link.duplicated), fmt::format("{}", link.marked),
                fmt::format("{}", link.queue_bytes_peak), short_number(100 * link.utilisation)});
   }
   return table.text() +

@@ -68,11 +68,6 @@ std::string shown(const Setting& setting) {
   return find_scenario_key(setting.name)->show(scenario);
 }
 
-/// The help of such keys says so.
-bool is_list(const ScenarioKey& key) {
-  return key.spec.help.find("separated by commas") != std::string_view::npos;
-}
-
 /// Refuses a key whose values are lists, and a value that stands twice: its runs would count as further
 /// seeds.
 Result<Dimension> read_dimension(const WrittenKey& written) {
@@ -85,7 +80,7 @@ Result<Dimension> read_dimension(const WrittenKey& written) {
         "from the key seed on",
         key.where, key.text, split(written.text).size()));
   }
-  if (const ScenarioKey* known = find_scenario_key(key.name); known != nullptr && is_list(*known)) {
+  if (const ScenarioKey* known = find_scenario_key(key.name); known != nullptr && known->is_list) {
     return failure(
         fmt::format("{}: {} cannot be swept, because its values are lists; allowed: {} = "
                     "VALUE outside [sweep], and keys with single values in it",

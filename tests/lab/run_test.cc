@@ -152,7 +152,7 @@ TEST(Run, TimelineCountsALinksPackets) {
   EXPECT_EQ(run_scenario(scenario).error().text.find("timeline.link: "), 0U);
   scenario.timeline = {.link = "worker-0.0>switch.0", .bin = Duration()};
   EXPECT_EQ(run_scenario(scenario).error().text,
-            "timeline.bin_ms=below 0.001 is not allowed; allowed: 0.001 or more");
+            "timeline.bin_ms=0 is not allowed; allowed: a number from 0.001 to 1000000000");
 }
 
 /// Runs the scenario of experiments/loss_repair.toml with 2 MB and loss probability `loss` in each

@@ -204,6 +204,22 @@ TEST(ScenarioFile, RefusesKeysWithoutEffect) {
   EXPECT_EQ(refusal("model.bucket_bytes = [4096, 8192]\n"),
             "s.toml:1: model.bucket_bytes=4096,8192 has no effect; allowed: none, or any with "
             "model.name=custom");
+  EXPECT_EQ(refusal("topology_file = \"t.toml\"\n"),
+            "s.toml:1: topology_file=t.toml has no effect; allowed: none, or the path of a file "
+            "with topology=file");
+}
+
+TEST(ScenarioFile, StatesTheRangesOfTimesThatRunsAccept) {
+  EXPECT_EQ(refusal("mitigation.timeout_ms = 60000\nmitigation.permanent_after_ms = 10\n"
+                    "link.jitter_us = 3600000000\n"),
+            "accepted");
+  EXPECT_THAT(refusal("mitigation.timeout_ms = 60000.1\n"),
+              HasSubstr("allowed: a number from 0 to 60000"));
+  EXPECT_THAT(refusal("mitigation.permanent_after_ms = 9\n"),
+              HasSubstr("allowed: a number from 10 to 3600000"));
+  EXPECT_THAT(refusal("link.propagation_ns = 3600000000001\n"),
+              HasSubstr("allowed: a number from 0 to 3600000000000"));
+  EXPECT_THAT(refusal("mitigation.timer_threads = 1001\n"), HasSubstr("from 1 to 1000"));
 }
 
 TEST(ScenarioFile, RefusesUnreadableAndMalformedFiles) {

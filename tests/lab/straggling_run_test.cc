@@ -304,6 +304,24 @@ TEST(StragglingRun, LateRackSkipsAsALateWorkerDoes) {
   EXPECT_GT(result.workers[1].iterations_skipped + result.workers[3].iterations_skipped, 0U);
 }
 
+// Whether the worker then skips computation or not, and whether it computed or waited before.
+TEST(StragglingRun, StandstillCountsAsSlept) {
+  for (const Backend backend : {Backend::kTrioMl, Backend::kWaitingSwitch, Backend::kRing}) {
+    for (const int64_t at_ms : {50, 55, 58}) {
+      Scenario scenario = four_workers(backend);
+      scenario.straggler.pattern = Straggling::kPause;
+      scenario.straggler.pause_at = milliseconds(at_ms);
+      scenario.straggler.pause_for = milliseconds(70);
+      const RunResult result = run_well(scenario);
+      const WorkerResult& paused = result.workers[0];
+      EXPECT_EQ(paused.slept, milliseconds(70));
+      EXPECT_GE(paused.waited, Duration());
+      EXPECT_LE(paused.computed, milliseconds(10) * (20 - int64_t{paused.iterations_skipped} + 1));
+      EXPECT_EQ(result.workers[1].slept, Duration());
+    }
+  }
+}
+
 /// A worker that pauses until its results are evicted: a small cache, and no worker waits for it.
 Scenario forgetful() {
   Scenario scenario = four_workers(Backend::kTrioMl);

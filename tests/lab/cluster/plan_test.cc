@@ -246,7 +246,12 @@ TEST_F(PlanOfFile, RefusesInconsistentTopologies) {
   EXPECT_THAT(refusal(), HasSubstr("1 nodes of kind top-aggregator"));
   scenario_.backend = Backend::kLive;
   write(uneven_tree() + node("odd", "toaster", "10.2.0.1") + cable("odd", "top"));
-  EXPECT_THAT(refusal(), HasSubstr("kind='toaster'"));
+  EXPECT_THAT(refusal(), HasSubstr("topology.toml:40: node odd: unknown kind 'toaster'; allowed: "
+                                   "switch, worker, aggregator, top-aggregator"));
+  // A misspelt kind is named before the numbers that it makes wrong.
+  write(node("w0", "worker", "10.0.0.1") + node("box", "agregator", "10.1.0.1"));
+  EXPECT_THAT(refusal(), HasSubstr("topology.toml:5: node box: unknown kind 'agregator' (did you "
+                                   "mean 'aggregator'?)"));
   write(uneven_tree() + "loss = 0.01\n");
   EXPECT_THAT(refusal(), HasSubstr("the cable loses packets"));
   // w0 and w2 are at the left leaf, w1 at the right one, so the left leaf's ranks are not

@@ -102,6 +102,18 @@ TEST(SvgPlot, BandCoversTheErrors) {
   EXPECT_EQ(occurrences(svg, "class=\"bar"), 0);
 }
 
+TEST(SvgPlot, PointWithoutNeighbourGetsAnErrorBar) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const LinePlot plot{
+      .title = "t",
+      .series = {{.name = "one", .points = {{0, 5, 5}, {5, nan}, {10, 5}}, .band = true}}};
+  const std::string svg = render_svg(plot);
+  EXPECT_THAT(svg, HasSubstr("<path class=\"bar s1\" "
+                             "d=\"M68.0 44.0h8.0M72.0 44.0V398.0M68.0 398.0h8.0\"/>"));
+  EXPECT_EQ(occurrences(svg, "class=\"bar"), 1);
+  EXPECT_EQ(occurrences(svg, "class=\"band"), 0);
+}
+
 TEST(SvgPlot, YAxisMayBeginAtZero) {
   LinePlot plot{.title = "t", .series = {{"line", {{0, 90}, {1, 100}}}}};
   EXPECT_THAT(render_svg(plot), Not(HasSubstr(">0</text>\n<line class=\"grid\" x1=\"72.0\"")));

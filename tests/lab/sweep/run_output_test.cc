@@ -22,6 +22,7 @@ RunResult by_hand() {
   result.bottleneck = "the cable";
   result.blocks = 8;
   result.degraded_blocks = 2;
+  result.block_latency.count = 8;
   result.block_latency.mean = nanoseconds(1'500);
   result.block_latency.p99 = microseconds(4);
   result.warnings = {"a>b lost 1 packet"};
@@ -57,6 +58,7 @@ TEST(RunJson, TimesAreInNanosecondsAndSharesAreShares) {
   EXPECT_EQ(json["iterations_ns"], Json({2e6, 3e6}));
   EXPECT_EQ(json["degraded_fraction"], 0.25);
   EXPECT_EQ(json["block_latency"]["mean_ns"], 1500.0);
+  EXPECT_EQ(json["aggregators"][0]["latency"]["mean_ns"], nullptr);  // Of nothing.
   EXPECT_EQ(json["workers"][0]["contributions_lost"], 3);
   EXPECT_EQ(json["workers"][0]["dropped_out"], true);
   EXPECT_EQ(json["links"][0]["utilisation"], 0.25);
@@ -128,7 +130,7 @@ TEST(RunText, NamesUnitsAndDroppedWorkers) {
   EXPECT_THAT(text, HasSubstr("0 (out)"));
   EXPECT_THAT(text,
               ::testing::ContainsRegex("dropped out +1 of [0-9]+ +workers; times and shares"));
-  EXPECT_THAT(text, ::testing::ContainsRegex("a>b +9 +900 +1 +0 +0 +25"));
+  EXPECT_THAT(text, ::testing::ContainsRegex("a>b +9 +900 +1 +0 +0 +0 +0 +25"));
   EXPECT_THAT(text, HasSubstr("top: no bottleneck known"));
   EXPECT_THAT(text, HasSubstr("bottleneck: the cable"));
 }
