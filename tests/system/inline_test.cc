@@ -4,7 +4,9 @@
 //          through it. Needs root.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <net/if.h>
 #include <netinet/in.h>
+#include <netpacket/packet.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -13,10 +15,12 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "tests/programs/captures.h"
 #include "tests/system/network.h"
 #include "tests/system/process.h"
 #include "tests/system/server.h"
@@ -200,22 +204,38 @@ TEST_F(InlineTest, GuardSeesEachDestinationAtOneCore) {
   EXPECT_EQ(stats["dropped"], 0);
 }
 
+/// Sends packets to `count` addresses, each behind an outer and an inner VLAN tag.
+void send_doubly_tagged(const char* interface, uint8_t count) {
+  const int socket = ::socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
+  sockaddr_ll to{};
+  to.sll_family = AF_PACKET;
+  to.sll_ifindex = static_cast<int>(::if_nametoindex(interface));
+  constexpr std::array<uint8_t, 8> kTags{0x88, 0xa8, 0, 5, 0x81, 0, 0, 6};
+  for (uint8_t i = 0; i < count; i++) {
+    std::vector<std::byte> frame = testing::ipv4_frame(60);
+    frame[17] = std::byte{46};  // Total length.
+    frame[33] = std::byte{i};   // Last byte of the destination.
+    const auto tags = std::as_bytes(std::span(kTags));
+    frame.insert(frame.begin() + 12, tags.begin(), tags.end());
+    EXPECT_EQ(::sendto(socket, frame.data(), frame.size(), 0, reinterpret_cast<sockaddr*>(&to),
+                       sizeof to),
+              static_cast<ssize_t>(frame.size()));
+  }
+  ::close(socket);
+}
+
 TEST_F(InlineTest, GuardSharesDoublyTaggedFramesByDestination) {
   for (const std::string& network : {ours_, theirs_, far_}) {
     ASSERT_TRUE(run("ip netns exec " + network + " sysctl -w net.ipv6.conf.all.disable_ipv6=1"));
   }
-  ASSERT_TRUE(
-      run("ip -n " + theirs_ + " link add link wire name outer type vlan proto 802.1ad id 5"));
-  ASSERT_TRUE(run("ip -n " + theirs_ + " link add link outer name inner type vlan id 6"));
-  ASSERT_TRUE(run("ip -n " + theirs_ + " link set outer up"));
-  ASSERT_TRUE(run("ip -n " + theirs_ + " link set inner arp off up"));
-  ASSERT_TRUE(run("ip -n " + theirs_ + " address add 10.78.0.2/16 dev inner"));
   const std::string json = scratch("inline_tagged.json");
   const auto guard = start({"--program", "guard", "--port", "packet:wire", "--port", "packet:far",
                             "--cores", "2", "--json", json});
   ASSERT_TRUE(guard->wait_for_line("ready")) << guard->errors();
-  ASSERT_TRUE(run("ip netns exec " + theirs_ +
-                  " bash -c 'for i in {1..64}; do echo > /dev/udp/10.78.1.$i/9; done'"));
+  {
+    const Inside inside(theirs_);
+    send_doubly_tagged("wire", 64);
+  }
   guard->signal(SIGTERM);
   EXPECT_EQ(guard->wait_for_end(), 0) << guard->errors();
   const auto stats = json_of(json);
