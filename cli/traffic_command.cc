@@ -61,7 +61,9 @@ void add_background(CLI::App& command, TrafficOptions& options) {
               "Background packets per second, as a Poisson process");
   add_decimal(
       command, "--churn", background.churn, 0, traffic::kRateMax,
-      "Background flows that end, and begin, per second; up to 100 for each packet of --rate");
+      fmt::format(
+          "Background flows that end, and begin, per second; up to {} for each packet of --rate",
+          traffic::kChurnPerPacketMax));
   add_uint(command, "--servers", background.servers, 1, traffic::kServersMax,
            "Servers to which the traffic goes");
   add_uint(command, "--ipv6-percent", background.ipv6_percent, 0, 100,

@@ -38,6 +38,8 @@ constexpr KeySpec count_key(std::string_view name, std::string_view help,
           .max = max};
 }
 
+static_assert(guard::kTcpFactor == 10, "the help of source-pps says ten times");
+
 constexpr std::array kKeys{
     count_key("source-pps",
               "Packets/s of one kind from a source (IPv6: a /64) to a destination; TCP without "

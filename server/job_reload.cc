@@ -44,7 +44,7 @@ void JobReload::drain_others(const std::vector<JobConfig>& wanted, Counts& count
 void JobReload::bring(const JobConfig& wanted, Counts& counts) {
   const std::optional<RunningJob> running = control_.find_job(wanted.id);
   const auto own = std::ranges::find(jobs_, wanted.id, &JobConfig::id);
-  // A job of the file that does not run any more has drained since forget_others().
+  // If a job of the file does not run, it has ended after forget_others().
   if (running ? running->draining : own != jobs_.end()) {
     counts.refused.push_back({wanted.id, kDrains});
     return;

@@ -23,6 +23,11 @@ bool skips(const Scenario& scenario, const BackendKind& backend) {
 
 }  // namespace
 
+uint64_t sent_bytes(const net::Network& network, net::LinkId link) {
+  const uint64_t bytes = network.counters(link).bytes;
+  return bytes - std::min(bytes, network.queue_bytes(link));
+}
+
 Result<std::unique_ptr<JobRun>> JobRun::create(Terms terms, TensorExchange* exchange) {
   const BackendKind& backend = backend_kind(terms.scenario.backend);
   const PatternSet patterns =
@@ -330,15 +335,11 @@ void JobRun::note_traffic(const net::Network& network, uint32_t rank, WorkerResu
   const auto host = network.find_node(plan_.host_nodes[rank]);
   const auto out = host ? network.link_at(*host, 0) : Result<net::LinkId>(0);
   TRIB_ASSERT(host && out);
-  const auto sent_bytes = [&network](net::LinkId link) {
-    const uint64_t bytes = network.counters(link).bytes;
-    return bytes - std::min(bytes, network.queue_bytes(link));
-  };
-  worker.wire_bytes_sent = sent_bytes(*out);
+  worker.wire_bytes_sent = sent_bytes(network, *out);
   // The two directions of a cable follow each other; the first is the even one (net::Network).
   const net::LinkId in = *out ^ 1U;
   const net::LinkCounters received = network.counters(in);
-  const uint64_t bytes = sent_bytes(in) + received.duplicated_bytes;
+  const uint64_t bytes = sent_bytes(network, in) + received.duplicated_bytes;
   worker.wire_bytes_received = bytes - std::min(bytes, received.lost_bytes);
 }
 

@@ -28,6 +28,9 @@
 
 namespace tributary::lab {
 
+/// Returns the bytes that a link has sent: those of its counters without the queue.
+[[nodiscard]] uint64_t sent_bytes(const net::Network& network, net::LinkId link);
+
 class JobRun {
  public:
   struct Terms {
