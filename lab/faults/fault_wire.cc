@@ -29,6 +29,8 @@ constexpr BitRange kKey{24, 64};
 constexpr std::array kContributionFields{kJob, kSource, kGradientCount, kKey};
 constexpr std::array kProbeFields{kJob, kSource, kKey};
 constexpr std::array kResultFields{kJob, kGeneration, kGradientCount, kKey, kElements};
+// A lower aggregator may learn of the block only from its result, so it has no terms to compare.
+constexpr std::array kResultFieldsInTree{kJob, kKey};
 
 template <size_t N>
 void flip_one(const std::array<BitRange, N>& fields, std::span<std::byte> bytes, Prng& draws) {
@@ -37,9 +39,9 @@ void flip_one(const std::array<BitRange, N>& fields, std::span<std::byte> bytes,
   bytes[field.byte + bit / 8] ^= static_cast<std::byte>(1U << (bit % 8));
 }
 
-}  // namespace
-
-bool scramble_message(std::span<std::byte> bytes, Prng& draws) {
+template <size_t N>
+bool scramble_with(const std::array<BitRange, N>& result_fields, std::span<std::byte> bytes,
+                   Prng& draws) {
   wire::MessageHead message;
   const auto head = bytes.first(std::min<size_t>(bytes.size(), wire::kControlMessageBytes));
   if (decode_head(head, static_cast<uint32_t>(bytes.size()), message) != wire::DecodeStatus::kOk ||
@@ -55,7 +57,7 @@ bool scramble_message(std::span<std::byte> bytes, Prng& draws) {
       break;
     case MessageType::kResult:
     case MessageType::kReceipt:
-      flip_one(kResultFields, bytes, draws);
+      flip_one(result_fields, bytes, draws);
       break;
     default:
       return false;
@@ -64,6 +66,16 @@ bool scramble_message(std::span<std::byte> bytes, Prng& draws) {
     byte ^= static_cast<std::byte>(1 + draws.below(255));
   }
   return true;
+}
+
+}  // namespace
+
+bool scramble_message(std::span<std::byte> bytes, Prng& draws) {
+  return scramble_with(kResultFields, bytes, draws);
+}
+
+bool scramble_tree_message(std::span<std::byte> bytes, Prng& draws) {
+  return scramble_with(kResultFieldsInTree, bytes, draws);
 }
 
 bool tamper_message(std::span<std::byte> bytes, Prng& draws) {

@@ -75,7 +75,10 @@ class FaultWire final : public net::Node {
   uint64_t tampered_count_ = 0;
 };
 
+/// Scrambles a message between a worker and an aggregator.
 [[nodiscard]] bool scramble_message(std::span<std::byte> bytes, Prng& draws);
+/// Scrambles a message between two aggregators.
+[[nodiscard]] bool scramble_tree_message(std::span<std::byte> bytes, Prng& draws);
 /// Flips one bit that the seal of a message of a session protects: of the head in mode `header`, of
 /// the whole message in mode `full`. Leaves joins and the replies to them intact.
 /// @return false if the message is not such a message.

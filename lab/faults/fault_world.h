@@ -154,6 +154,8 @@ class FaultWorld final : public FaultWire::Watcher, private EventTarget {
   /// The shard of apps/switchml; null at a Tofino, and while no process runs.
   [[nodiscard]] const switchml::Shard* switchml_shard() const;
   void note_order(const net::Packet& packet);
+  /// Returns the form of scrambling for a cable to the node with an address.
+  [[nodiscard]] FaultWire::Scramble scramble_for(const Endpoint& lower) const;
   void build_cable(uint32_t upper, net::NodeId lower, uint32_t lower_port, const Endpoint& address,
                    Cable& cable);
   void build_job(uint32_t job);

@@ -252,13 +252,20 @@ net::LinkConfig FaultWorld::link_config() const {
   return {.propagation = plan_.propagation, .faults = plan_.links};
 }
 
+FaultWire::Scramble FaultWorld::scramble_for(const Endpoint& lower) const {
+  if (plan_.protocol == wire::Protocol::kSwitchml) return scramble_switchml_message;
+  const bool in_tree = std::any_of(aggregators_.begin(), aggregators_.end(),
+                                   [&](const auto& node) { return node->address() == lower; });
+  return in_tree ? scramble_tree_message : scramble_message;
+}
+
 void FaultWorld::build_cable(uint32_t upper, net::NodeId lower, uint32_t lower_port,
                              const Endpoint& address, Cable& cable) {
   AggregatorNode& aggregator = *aggregators_[upper];
   const uint32_t port = ports_used_[upper]++;
-  wires_.push_back(std::make_unique<FaultWire>(
-      network_, fmt::format("wire{}", wires_.size()), upper, seeds_.any_u64(), *this,
-      plan_.protocol == wire::Protocol::kSwitchml ? scramble_switchml_message : scramble_message));
+  wires_.push_back(std::make_unique<FaultWire>(network_, fmt::format("wire{}", wires_.size()),
+                                               upper, seeds_.any_u64(), *this,
+                                               scramble_for(address)));
   FaultWire& wire = *wires_.back();
   wire.set_scramble(plan_.scramble);
   if (plan_.attack) wire.set_tamper(plan_.attack->tamper);

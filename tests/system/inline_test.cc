@@ -4,9 +4,11 @@
 //          through it. Needs root.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <net/ethernet.h>
 #include <net/if.h>
 #include <netinet/in.h>
 #include <netpacket/packet.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -204,25 +206,49 @@ TEST_F(InlineTest, GuardSeesEachDestinationAtOneCore) {
   EXPECT_EQ(stats["dropped"], 0);
 }
 
-/// Sends packets to `count` addresses, each behind an outer and an inner VLAN tag.
-void send_doubly_tagged(const char* interface, uint8_t count) {
-  const int socket = ::socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
-  sockaddr_ll to{};
-  to.sll_family = AF_PACKET;
-  to.sll_ifindex = static_cast<int>(::if_nametoindex(interface));
-  constexpr std::array<uint8_t, 8> kTags{0x88, 0xa8, 0, 5, 0x81, 0, 0, 6};
-  for (uint8_t i = 0; i < count; i++) {
-    std::vector<std::byte> frame = testing::ipv4_frame(60);
-    frame[17] = std::byte{46};  // Total length.
-    frame[33] = std::byte{i};   // Last byte of the destination.
-    const auto tags = std::as_bytes(std::span(kTags));
-    frame.insert(frame.begin() + 12, tags.begin(), tags.end());
-    EXPECT_EQ(::sendto(socket, frame.data(), frame.size(), 0, reinterpret_cast<sockaddr*>(&to),
-                       sizeof to),
-              static_cast<ssize_t>(frame.size()));
+/// A socket for the frames of an interface of the namespace in which it is made.
+class FrameSocket {
+ public:
+  explicit FrameSocket(const char* interface)
+      : socket_(::socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, htons(ETH_P_ALL))) {
+    sockaddr_ll at{};
+    at.sll_family = AF_PACKET;
+    at.sll_protocol = htons(ETH_P_ALL);
+    at.sll_ifindex = static_cast<int>(::if_nametoindex(interface));
+    EXPECT_EQ(::bind(socket_, reinterpret_cast<sockaddr*>(&at), sizeof at), 0);
   }
-  ::close(socket);
-}
+  ~FrameSocket() { ::close(socket_); }
+  FrameSocket(const FrameSocket&) = delete;
+  FrameSocket& operator=(const FrameSocket&) = delete;
+
+  /// Sends packets to `count` addresses, each behind an outer and an inner VLAN tag.
+  void send_doubly_tagged(uint8_t count) const {
+    constexpr std::array<uint8_t, 8> kTags{0x88, 0xa8, 0, 5, 0x81, 0, 0, 6};
+    for (uint8_t i = 0; i < count; i++) {
+      std::vector<std::byte> frame = testing::ipv4_frame(60);
+      frame[17] = std::byte{46};  // Total length.
+      frame[33] = std::byte{i};   // Last byte of the destination.
+      const auto tags = std::as_bytes(std::span(kTags));
+      frame.insert(frame.begin() + 12, tags.begin(), tags.end());
+      EXPECT_EQ(::send(socket_, frame.data(), frame.size(), 0), static_cast<ssize_t>(frame.size()));
+    }
+  }
+
+  /// Waits until `count` frames have arrived, at most 10 s for each.
+  [[nodiscard]] bool wait_for_frames(uint32_t count) const {
+    constexpr int kLimitMs = 10'000;
+    std::array<std::byte, 256> frame;
+    for (uint32_t i = 0; i < count; i++) {
+      pollfd readable{.fd = socket_, .events = POLLIN, .revents = 0};
+      if (::poll(&readable, 1, kLimitMs) != 1) return false;
+      if (::recv(socket_, frame.data(), frame.size(), 0) < 0) return false;
+    }
+    return true;
+  }
+
+ private:
+  const int socket_;
+};
 
 TEST_F(InlineTest, GuardSharesDoublyTaggedFramesByDestination) {
   for (const std::string& network : {ours_, theirs_, far_}) {
@@ -232,10 +258,17 @@ TEST_F(InlineTest, GuardSharesDoublyTaggedFramesByDestination) {
   const auto guard = start({"--program", "guard", "--port", "packet:wire", "--port", "packet:far",
                             "--cores", "2", "--json", json});
   ASSERT_TRUE(guard->wait_for_line("ready")) << guard->errors();
+  std::unique_ptr<FrameSocket> near, far;
   {
     const Inside inside(theirs_);
-    send_doubly_tagged("wire", 64);
+    near = std::make_unique<FrameSocket>("wire");
   }
+  {
+    const Inside inside(far_);
+    far = std::make_unique<FrameSocket>("wire");
+  }
+  near->send_doubly_tagged(64);
+  ASSERT_TRUE(far->wait_for_frames(64));
   guard->signal(SIGTERM);
   EXPECT_EQ(guard->wait_for_end(), 0) << guard->errors();
   const auto stats = json_of(json);

@@ -59,6 +59,26 @@ TEST(FaultWire, ScramblesACheckedFieldAndEveryGradient) {
   }
 }
 
+TEST(FaultWire, ScramblesOnlyJobAndKeyOfAResultBetweenAggregators) {
+  const uint64_t seed = testing::seed_from_env();
+  SCOPED_TRACE(testing::replay_hint(seed));
+  Prng draws(seed);
+  for (const MessageType type : {MessageType::kResult, MessageType::kReceipt}) {
+    for (uint32_t i = 0; i < 500; i++) {
+      const std::vector<std::byte> before = bytes_of(type);
+      std::vector<std::byte> after = before;
+      ASSERT_TRUE(scramble_tree_message(after, draws));
+      uint32_t changed = 0;
+      for (size_t at = 0; at < 32; at++) {
+        if (after[at] == before[at]) continue;
+        EXPECT_TRUE(at == 0 || (at >= 24 && at < 32)) << at;
+        changed++;
+      }
+      EXPECT_EQ(changed, 1U);
+    }
+  }
+}
+
 /// Returns the number of bits in which two messages differ.
 uint32_t bits_between(std::span<const std::byte> a, std::span<const std::byte> b) {
   uint32_t count = 0;
