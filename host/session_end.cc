@@ -115,6 +115,11 @@ std::optional<EndReason> SessionEnd::on_notice(const wire::Message& notice,
     return peer_silent(subject_of(body, terms.rank_base), body.group, milliseconds(body.value),
                        *oldest);
   }
+  // A lost aggregator ends the job, also for a rank that does not wait here.
+  const bool names_aggregator = body.value > 0 && body.value <= config_.aggregators.size();
+  if (body.reason == Reason::kPeerLeft && names_aggregator) {
+    return peer_left(config_, subject_of(body, terms.rank_base), body.value, position.value_or(0));
+  }
   if (!position) return {};  // A late duplicate about a position that is done.
   switch (body.reason) {
     case Reason::kPastCache:

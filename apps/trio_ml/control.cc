@@ -45,6 +45,14 @@ Mismatch mismatch_of(const Job& job, const BlockRecord& block, const MessageHead
           .given_by = job.session.ranks_of(contribution.header.src_id)};
 }
 
+void become_peer_left(const Job& job, uint32_t source, Message& message) {
+  message.extension.type = MessageType::kNotice;
+  message.body.reason = Reason::kPeerLeft;
+  message.body.value = job.session.lost_aggregator(source);
+  message.body.source = static_cast<uint8_t>(source);
+  message.body.mask = job.session.ranks_of(source);
+}
+
 Message mismatch_notice(const Job& job, const Mismatch& mismatch, const MessageHead& about) {
   Message notice = control_message(job, about, MessageType::kNotice);
   notice.extension.format = mismatch.expected.format;

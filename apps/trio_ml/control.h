@@ -108,6 +108,9 @@ void tell_mismatch(M& m, Shard& shard, Job& job, BlockRecord& block, const Messa
   }
 }
 
+/// Makes a message the notice that a source has left the session.
+void become_peer_left(const Job& job, uint32_t source, Message& message);
+
 /// Answers a source whether the block holds its contribution: sends the mask of contributions. If
 /// the block can never be summed, sends a notice instead: of the session's first mismatch, or of an
 /// expected source that has left. So a source that begins the block after the notice to all learns the
@@ -126,11 +129,7 @@ void send_have(M& m, Shard& shard, Job& job, const BlockRecord& block, const Mes
   for (uint32_t source = 0; source < job.config.sources && !job.config.mitigation; source++) {
     if (contains(block.expected, source) && !contains(block.rcvd_mask, source) &&
         job.session.has_left(source)) {
-      reply.extension.type = MessageType::kNotice;
-      reply.body.reason = Reason::kPeerLeft;
-      reply.body.value = job.session.lost_aggregator(source);
-      reply.body.source = static_cast<uint8_t>(source);
-      reply.body.mask = job.session.ranks_of(source);
+      become_peer_left(job, source, reply);
       break;
     }
   }
@@ -312,6 +311,24 @@ void serve_join(M& m, Shard& shard, Job& job, const Message& message, const Arri
   if (answer.to_all_pending) send_to_pending(m, job, reply);
 }
 
+/// Tells the members that a source has left because it has lost another aggregator. Members that have
+/// sent nothing since their join are known to shard 0 alone.
+template <microcode::Machine M>
+void tell_members_of_loss(M& m, Shard& shard, Job& job, const Message& leave) {
+  Message notice = control_message(job, leave, MessageType::kNotice);
+  become_peer_left(job, leave.header.src_id, notice);
+  for (uint32_t source = 0; source < job.config.sources; source++) {
+    if (job.session.has_left(source)) continue;
+    Endpoint to = job.sources[source].address;
+    if (!to.is_set() && shard.index() == 0) to = job.session.address_of(source);
+    if (!to.is_set()) continue;
+    send_control(m, job, notice, to);
+    count(m, shard, Outcome::kNoticeSent);
+  }
+}
+
+/// Serves a leave. If the job has lost another aggregator, all members are told, whether or not they
+/// wait here: without mitigation none of them can go on.
 template <microcode::Machine M>
 void serve_leave(M& m, Shard& shard, Job& job, const Message& message) {
   const Message leave_message = upstream_message(job, MessageType::kLeave);
@@ -323,6 +340,9 @@ void serve_leave(M& m, Shard& shard, Job& job, const Message& message) {
   }
   if (job.session.leave(source, lost_aggregator)) {
     end_upstream(m, shard, job, leave_message, Reason::kPeerLeft);
+  } else if (lost_aggregator != 0 && !job.config.mitigation &&
+             job.take_reply_token(source, m.now())) {
+    tell_members_of_loss(m, shard, job, message);
   }
 }
 

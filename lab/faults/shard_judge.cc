@@ -35,7 +35,8 @@ ShardJudge::ShardJudge(const FaultPlan& plan, FaultWorld& world, Journal& journa
       journal_(journal),
       crashes_(plan.parent.size()),
       silent_(plan.parent.size()),
-      unnamed_ends_(plan.jobs.size()) {
+      unnamed_ends_(plan.jobs.size()),
+      named_ends_(plan.jobs.size()) {
   const bool few_losses = plan.links.loss + plan.links.corrupt + plan.scramble <= kFewLosses;
   only_losses_ = few_losses && !has_any(plan, {FaultKind::kWorkerCrash, FaultKind::kLinkCut,
                                                FaultKind::kClockStep, FaultKind::kDisagreement,
@@ -132,7 +133,10 @@ void ShardJudge::on_end(uint32_t job, uint32_t rank, const std::string& label) {
     journal_.breach(Breach::kWrong, fmt::format("{} is not told which aggregator was lost: {}",
                                                 label, process.status_text()));
   }
-  if (process.failure()->lost_aggregator == 0) unnamed_ends_[job]++;
+  (process.failure()->lost_aggregator == 0 ? unnamed_ends_ : named_ends_)[job]++;
+  // The others gave up their joins just before the aggregator came back, and named it.
+  const bool came_back = process.status() == Status::kPeerMissing && process.session() == 0;
+  if (came_back && named_ends_[job] > 0) return;
   // A rank that is too far behind ends without a fault, with mitigation.
   if (!only_losses_ || process.status() == Status::kDesynchronised) return;
   if (names_lost_aggregator(process)) return;

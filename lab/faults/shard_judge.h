@@ -34,7 +34,7 @@ class ShardJudge {
   /// Call it when a process has ended by itself. @param label Names the process.
   void on_end(uint32_t job, uint32_t rank, const std::string& label);
   /// Call it when the launcher restarts a job.
-  void on_restart(uint32_t job) { unnamed_ends_[job] = 0; }
+  void on_restart(uint32_t job) { unnamed_ends_[job] = named_ends_[job] = 0; }
   /// Call it when all ranks have left, and their packets have arrived.
   void check_left();
 
@@ -60,6 +60,7 @@ class ShardJudge {
   std::vector<uint32_t> crashes_;  ///< Shape [aggregators].
   std::vector<bool> silent_;  ///< Shape [aggregators]: for longer than the limit, at some time.
   std::vector<uint32_t> unnamed_ends_;  ///< Of a job since its start, without a lost aggregator.
+  std::vector<uint32_t> named_ends_;    ///< The others.
 };
 
 }  // namespace tributary::lab

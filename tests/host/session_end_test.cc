@@ -176,6 +176,23 @@ TEST_F(SessionEndTest, OtherNoticesNeedAPositionThatWaits) {
   EXPECT_EQ(end.on_notice(notice(Reason::kMismatch), 3, 3, terms)->status, Status::kMismatch);
 }
 
+TEST_F(SessionEndTest, AnAggregatorThatAPeerHasLostEndsWithoutAPosition) {
+  CommunicatorConfig two_aggregators = small_config();
+  for (const char* name : {"a", "b"}) two_aggregators.aggregators.push_back({.name = name});
+  const SessionEnd sharded(two_aggregators);
+  Message told = notice(Reason::kPeerLeft);
+  for (const uint32_t place : {0U, 3U}) {  // None, and none of the list.
+    told.body.value = place;
+    EXPECT_FALSE(sharded.on_notice(told, {}, {}, terms).has_value());
+  }
+  told.body.value = 2;
+  const auto reason = sharded.on_notice(told, {}, {}, terms);
+  ASSERT_TRUE(reason.has_value());
+  EXPECT_EQ(reason->status, Status::kAggregatorGone);
+  EXPECT_EQ(reason->lost_aggregator, 2U);
+  EXPECT_EQ(reason->text, "rank 2 has lost aggregator b (2 of 2) and left job 7");
+}
+
 TEST_F(SessionEndTest, AStoppedAggregatorEndsWithoutAPosition) {
   const auto reason = end.on_notice(notice(Reason::kServerStopped), {}, {}, terms);
   ASSERT_TRUE(reason.has_value());

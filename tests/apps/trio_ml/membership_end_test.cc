@@ -5,6 +5,9 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+#include <string>
+
 #include "tests/apps/trio_ml/bed.h"
 
 namespace tributary::trio_ml {
@@ -72,6 +75,44 @@ TEST_F(Farewell, EvictedMemberIsNotWelcomedAgain) {
   ASSERT_EQ(replies.size(), 1U);
   EXPECT_EQ(replies[0].message.extension.type, MessageType::kPending);
   EXPECT_EQ(replies[0].message.body.reason, Reason::kSessionRunning);
+}
+
+TEST_F(Farewell, LossOfAnotherAggregatorIsToldToMembersThatDoNotWait) {
+  start();
+  Message leave = members_[1].message(MessageType::kLeave, 0);
+  leave.extension.tensor_elements = 2;
+  bed_->deliver(encoded(leave), worker(1));
+  std::set<std::string> told;
+  for (const Reply& reply : bed_->take()) {
+    EXPECT_EQ(reply.message.extension.type, MessageType::kNotice);
+    EXPECT_EQ(reply.message.body.reason, Reason::kPeerLeft);
+    EXPECT_EQ(reply.message.body.source, 1);
+    EXPECT_EQ(reply.message.body.value, 2U);
+    EXPECT_EQ(reply.message.extension.key, members_[0].result_key);
+    EXPECT_TRUE(told.insert(reply.to.to_string()).second);
+  }
+  EXPECT_EQ(told, (std::set<std::string>{worker(0).to_string(), worker(2).to_string()}));
+
+  // Without a lost aggregator nobody is told before they wait.
+  start();
+  bed_->deliver(encoded(members_[1].message(MessageType::kLeave, 0)), worker(1));
+  EXPECT_TRUE(bed_->take().empty());
+
+  // With mitigation the others go on.
+  JobConfig job = kJob;
+  job.mitigation = true;
+  start(job);
+  leave.extension.key = members_[1].key;
+  bed_->deliver(encoded(leave), worker(1));
+  EXPECT_TRUE(bed_->take().empty());
+}
+
+TEST_F(Farewell, LeavesInARowAreAnsweredWithinTheQuota) {
+  start();
+  Message leave = members_[1].message(MessageType::kLeave, 0);
+  leave.extension.tensor_elements = 2;
+  for (uint32_t i = 0; i < 1000; i++) bed_->deliver(encoded(leave), worker(1));
+  EXPECT_LT(bed_->take().size(), 1000U);
 }
 
 TEST_F(Farewell, SessionEndsWithItsLastEvictedMember) {
