@@ -102,21 +102,24 @@ bool is_odd_number(std::string_view host) {
 }
 
 /// Replaces a number, which read_list() takes for a host, by so many machines.
-/// @param name How the machines are called, before their number.
+/// @param name  How the machines are called, before their number.
+/// @param least The smallest number.
 Result<std::vector<ListedMachine>> expand_number(std::string_view flag, std::string_view name,
+                                                 uint32_t least,
                                                  std::vector<ListedMachine> machines) {
   for (const ListedMachine& machine : machines) {
     if (!is_odd_number(machine.host)) continue;
     return failure(
-        fmt::format("{}={} is not allowed; allowed: a number from 0 to {}, or a list of {}", flag,
-                    machine.host, kPlanMachinesMax, kForm));
+        fmt::format("{}={} is not allowed; allowed: a number from {} to {}, or a list of {}", flag,
+                    machine.host, least, kPlanMachinesMax, kForm));
   }
   const ListedMachine first = machines.front();
   const bool number = std::all_of(first.host.begin(), first.host.end(),
                                   [](char letter) { return letter >= '0' && letter <= '9'; });
   if (machines.size() > 1 || first.port || !number) return machines;
   const auto count =
-      convert({.name = flag, .type = KeyType::kUint, .max = kPlanMachinesMax}, first.host, "");
+      convert({.name = flag, .type = KeyType::kUint, .min = least, .max = kPlanMachinesMax},
+              first.host, "");
   if (!count) return tl::unexpected(count.error());
   machines.clear();
   for (uint64_t i = 0; i < std::get<uint64_t>(*count); i++) {
@@ -131,7 +134,8 @@ Result<std::vector<ListedMachine>> expand_number(std::string_view flag, std::str
 Result<void> add(std::string_view flag, std::string_view text, bool worker, const PlanFlags& flags,
                  PlanMachines& all) {
   const auto listed = read_list(flag, text).and_then([&](std::vector<ListedMachine> list) {
-    return expand_number(flag, worker ? "worker" : "server", std::move(list));
+    return worker ? expand_number(flag, "worker", 1, std::move(list))
+                  : expand_number(flag, "server", 0, std::move(list));
   });
   if (!listed) return tl::unexpected(listed.error());
   if (listed->size() > kPlanMachinesMax) {
@@ -163,12 +167,6 @@ Result<PlanMachines> read_plan_machines(const PlanFlags& flags) {
   PlanMachines all;
   if (const auto done = add("--workers", flags.workers, true, flags, all); !done) {
     return tl::unexpected(done.error());
-  }
-  if (all.machines.empty()) {
-    return failure(
-        fmt::format("--workers=0: no machine runs a worker; allowed: a number from 1 to "
-                    "{}, or a list of {}",
-                    kPlanMachinesMax, kForm));
   }
   const size_t workers = all.machines.size();
   if (const auto done = add("--servers", flags.servers, false, flags, all); !done) {

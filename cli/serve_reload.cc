@@ -45,6 +45,11 @@ void reload_jobs(const Settings& settings, server::JobReload& jobs, server::Log&
   for (const auto& [job, error] : counts.refused) {
     log.write(LogLevel::kWarn, "job_not_reloaded", {{"job", job}, {"error", error}});
   }
+  const auto changed = settings.is_file_changed(server::job_keys().name());
+  if (changed && *changed) {
+    log.write(LogLevel::kWarn, "settings_not_reloaded",
+              {{"advice", "keys outside [[job]] have changed; restart the server to apply them"}});
+  }
 }
 
 }  // namespace tributary::cli

@@ -266,9 +266,13 @@ Settings::Table* Settings::find_table(const std::string& name) {
   return nullptr;
 }
 
-Result<bool> Settings::is_file_changed() const {
+Result<bool> Settings::is_file_changed(std::string_view apart) const {
   try {
-    return contents_of(parsed_file(path_)) != loaded_;
+    toml::table now = parsed_file(path_);
+    toml::table before = toml::parse(loaded_);
+    now.erase(apart);
+    before.erase(apart);
+    return contents_of(now) != contents_of(before);
   } catch (const Refused& refused) {
     return failure(refused.what());
   }

@@ -55,9 +55,9 @@ class Settings {
   [[nodiscard]] Result<std::vector<KeyValues>> read_again(const KeyTable& table) const;
 
   [[nodiscard]] bool has_file() const { return !path_.empty(); }
-  /// Tells whether the file has other keys or values than at the start. Refuses a file that is no TOML.
-  /// @pre has_file()
-  [[nodiscard]] Result<bool> is_file_changed() const;
+  /// Tells whether the file has other keys or values than at the start, in all of it but the table
+  /// `apart`. Refuses a file that is no TOML. @pre has_file()
+  [[nodiscard]] Result<bool> is_file_changed(std::string_view apart = {}) const;
 
  private:
   struct Table {

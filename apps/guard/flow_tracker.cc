@@ -19,7 +19,7 @@ Change FlowTracker::judge(const Terms& terms, Instant now) {
   if (window_ns == 0 || nanoseconds(window_ns) < terms.window_min) return Change::kNone;
   const uint64_t pps =
       std::min(packets_, kWindowPacketsMax) * kNsPerSecond / static_cast<uint64_t>(window_ns);
-  const bool above = pps > terms.pps;
+  const bool above = pps > terms.pps && (terms.may_suspect || phase_ != Phase::kNormal);
   const Instant window_began_at = window_began_at_;
   packets_ = 0;
   window_began_at_ = now;

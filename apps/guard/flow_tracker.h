@@ -2,7 +2,7 @@
 /// @file
 /// Measures one flow and decides whether it is a culprit.
 ///
-///             above for detect_time + delay                 below for recover_time, or timeout
+///         above         above for detect_time + delay     below for recover_time, or timeout
 ///   kNormal ----> kSuspicious ----------------> kCulprit -----------------------------> kNormal
 ///
 /// Model:   A window lasts from one judge() to the next; its rate is its packets over its length.
@@ -26,9 +26,10 @@ enum class Change : uint8_t { kNone, kDetected, kRecovered, kTimedOut };
 /// The terms of a judgement.
 struct Terms {
   uint32_t pps = 0;
-  Duration window_min;   ///< A shorter window goes on, because its rate would say little.
-  Duration detect_time;  ///< Including the delay of the level.
-  Duration quiet_time;   ///< Below for longer than this ends a suspicion.
+  bool may_suspect = true;  ///< False: no suspicion begins yet.
+  Duration window_min;      ///< A shorter window goes on, because its rate would say little.
+  Duration detect_time;     ///< Including the delay of the level.
+  Duration quiet_time;      ///< Below for longer than this ends a suspicion.
   Duration recover_time;
   Duration timeout_time;  ///< Negative: culprits do not time out.
 };
@@ -41,6 +42,12 @@ class FlowTracker {
   void count() { packets_++; }
   /// Takes back one packet of this window, because the sender has proved to be real.
   void explain() { packets_ -= packets_ > 0 ? 1 : 0; }
+  /// Ends a suspicion.
+  void forgive(Instant now) {
+    if (phase_ != Phase::kSuspicious) return;
+    reset();
+    begin(now);
+  }
   /// Counts a packet that was dropped, or would be in a dry run.
   void count_drop() { dropped_++; }
 

@@ -303,7 +303,7 @@ void GuardState::explain_at_suspect(Level level, const PacketFacts& facts) {
   if (flow != nullptr) flow->tracker.explain();
 }
 
-Terms GuardState::terms(Level level, PacketKind kind) const {
+Terms GuardState::terms_of(Level level, PacketKind kind) const {
   return {.pps = config_.pps(level, kind),
           .window_min = config_.timer_period / 2,
           .detect_time = config_.detect_time +
@@ -327,8 +327,21 @@ void GuardState::uncount_culprit(const SuspectKey& key, Flow& flow) {
   record->kinds[static_cast<size_t>(key.kind)].culprits--;
 }
 
-Change GuardState::judge(Flow& flow, Culprit subject, ScanEvents& events, Instant now) {
-  const Change change = flow.tracker.judge(terms(subject.level, subject.kind), now);
+/// Ends the suspicion of the wider flows that a source or network belongs to. Otherwise its packets
+/// would make them culprits before it is suspicious again.
+void GuardState::forgive_wider(const SuspectKey& key, Instant now) {
+  if (key.level == Level::kSource) {
+    const PacketFacts facts{.source = key.source, .destination = key.destination};
+    Flow* const network = suspects_.peek(key_of(Level::kNetwork, key.kind, facts));
+    if (network != nullptr) network->tracker.forgive(now);
+  }
+  DestinationRecord* const record = destinations_.peek(key.destination);
+  if (record != nullptr) record->kinds[static_cast<size_t>(key.kind)].flow.tracker.forgive(now);
+}
+
+Change GuardState::judge(Flow& flow, Culprit subject, const Terms& terms, ScanEvents& events,
+                         Instant now) {
+  const Change change = flow.tracker.judge(terms, now);
   switch (change) {
     case Change::kDetected:
       subject.action = config_.action(subject.level);
@@ -365,10 +378,13 @@ bool GuardState::is_suspected(const DestinationRecord& record, Instant now) cons
                      [&](const DestinationRecord::Kind& kind) { return is_suspected(kind, now); });
 }
 
-void GuardState::judge_kind(const Address& destination, PacketKind kind, Flow& flow,
-                            ScanEvents& events, Instant now) {
-  judge(flow, {.level = Level::kDestination, .kind = kind, .destination = destination}, events,
-        now);
+void GuardState::judge_kind(const Address& destination, PacketKind kind,
+                            DestinationRecord::Kind& judged, ScanEvents& events, Instant now) {
+  Terms terms = terms_of(Level::kDestination, kind);
+  // The records of sources and networks begin with the violation, and decide first.
+  terms.may_suspect = is_violated(judged, now);
+  judge(judged.flow, {.level = Level::kDestination, .kind = kind, .destination = destination},
+        terms, events, now);
 }
 
 void GuardState::judge_flow(const SuspectKey& key, Flow& flow, ScanEvents& events, Instant now) {
@@ -378,9 +394,10 @@ void GuardState::judge_flow(const SuspectKey& key, Flow& flow, ScanEvents& event
                                .source = key.source,
                                .source_bits = bits_of(key.level, key.source),
                                .destination = key.destination},
-                              events, now);
+                              terms_of(key.level, key.kind), events, now);
   if (change == Change::kDetected) count_culprit(key, flow);
   if (change == Change::kRecovered || change == Change::kTimedOut) uncount_culprit(key, flow);
+  if (change == Change::kTimedOut) forgive_wider(key, now);
 }
 
 ScanEvents GuardState::judge_destinations(uint32_t begin, uint32_t end, Instant now) {
@@ -388,7 +405,7 @@ ScanEvents GuardState::judge_destinations(uint32_t begin, uint32_t end, Instant 
   destinations_.scan(
       begin, end, [&](uint32_t, const Address& destination, DestinationRecord& record, bool idle) {
         for (uint32_t i = 0; i < kKindCount; i++) {
-          judge_kind(destination, static_cast<PacketKind>(i), record.kinds[i].flow, events, now);
+          judge_kind(destination, static_cast<PacketKind>(i), record.kinds[i], events, now);
         }
         if (!idle || is_suspected(record, now)) return;
         destinations_.erase(destination);
@@ -434,7 +451,7 @@ Judgement GuardState::judge_destination(uint32_t slot, PacketKind kind, Instant 
   Judgement judgement;
   if (!destinations_.is_live(slot)) return judgement;
   DestinationRecord::Kind& judged = destinations_.at(slot).kinds[static_cast<size_t>(kind)];
-  judge_kind(destinations_.key_at(slot), kind, judged.flow, judgement.events, now);
+  judge_kind(destinations_.key_at(slot), kind, judged, judgement.events, now);
   judgement.suspected = is_suspected(judged, now);
   return judgement;
 }

@@ -276,19 +276,20 @@ class GuardState {
   /// Likewise. Without `may_create` it only looks for the record.
   Flow* admit(const SuspectKey& key, bool may_create, Instant now);
   [[nodiscard]] static Treatment treat(Action action, memory::Colour colour, Flow& flow);
-  [[nodiscard]] Terms terms(Level level, PacketKind kind) const;
+  [[nodiscard]] Terms terms_of(Level level, PacketKind kind) const;
   [[nodiscard]] bool is_violated(const DestinationRecord::Kind& kind, Instant now) const;
   /// Tells whether a violation could make candidates doubtful. Such a record is not erased.
   [[nodiscard]] bool was_violated_lately(const DestinationRecord::Kind& kind, Instant now) const;
   [[nodiscard]] bool is_calm(const Flow& flow, PacketKind kind) const;
   [[nodiscard]] Learning learn(const DestinationRecord::Kind& kind, const SourceStanding& source,
                                bool violated, Instant now) const;
-  Change judge(Flow& flow, Culprit subject, ScanEvents& events, Instant now);
-  void judge_kind(const Address& destination, PacketKind kind, Flow& flow, ScanEvents& events,
-                  Instant now);
+  Change judge(Flow& flow, Culprit subject, const Terms& terms, ScanEvents& events, Instant now);
+  void judge_kind(const Address& destination, PacketKind kind, DestinationRecord::Kind& judged,
+                  ScanEvents& events, Instant now);
   void judge_flow(const SuspectKey& key, Flow& flow, ScanEvents& events, Instant now);
   [[nodiscard]] bool is_suspected(const DestinationRecord::Kind& kind, Instant now) const;
   [[nodiscard]] bool is_suspected(const DestinationRecord& record, Instant now) const;
+  void forgive_wider(const SuspectKey& key, Instant now);
   void count_culprit(const SuspectKey& key, Flow& flow);
   void uncount_culprit(const SuspectKey& key, Flow& flow);
 

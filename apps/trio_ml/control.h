@@ -328,7 +328,7 @@ void tell_members_of_loss(M& m, Shard& shard, Job& job, const Message& leave) {
 }
 
 /// Serves a leave. If the job has lost another aggregator, all members are told, whether or not they
-/// wait here: without mitigation none of them can go on.
+/// wait here, unless ranks go on without each other.
 template <microcode::Machine M>
 void serve_leave(M& m, Shard& shard, Job& job, const Message& message) {
   const Message leave_message = upstream_message(job, MessageType::kLeave);
@@ -340,8 +340,10 @@ void serve_leave(M& m, Shard& shard, Job& job, const Message& message) {
   }
   if (job.session.leave(source, lost_aggregator)) {
     end_upstream(m, shard, job, leave_message, Reason::kPeerLeft);
-  } else if (lost_aggregator != 0 && !job.config.mitigation &&
-             job.take_reply_token(source, m.now())) {
+    return;
+  }
+  if (lost_aggregator != 0 && !job.config.goes_on_without_late() &&
+      job.take_reply_token(source, m.now())) {
     tell_members_of_loss(m, shard, job, message);
   }
 }

@@ -211,6 +211,19 @@ Result<void> check_job_options(const LaunchConfig& config) {
   return {};
 }
 
+/// Refuses the keys by which ranks find each other.
+Result<void> check_url_options(const LaunchConfig& config) {
+  for (const std::string& option : config.url_options) {
+    const std::string key = option.substr(0, option.find('='));
+    if (key != "rank" && key != "world" && key != "source") continue;
+    return failure(fmt::format(
+        "--url-option {}: tributary launch sets {} itself; to change it, see --processes, --world "
+        "and --first-rank in tributary launch --help",
+        option, key));
+  }
+  return {};
+}
+
 }  // namespace
 
 bool spans_machines(const LaunchConfig& config, const Ranks& ranks) {
@@ -225,6 +238,7 @@ uint32_t free_ports_wanted(const LaunchConfig& config) {
 
 Result<void> check_aggregators(const LaunchConfig& config) {
   if (const auto checked = check_job_options(config); !checked) return checked;
+  if (const auto checked = check_url_options(config); !checked) return checked;
   const bool colocated = config.aggregators == kColocated;
   if (!colocated && !aggregator_count(config)) {
     return failure(fmt::format("--aggregators {} is not allowed; allowed: 1 to {}, or colocated",

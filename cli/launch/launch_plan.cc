@@ -65,9 +65,11 @@ std::vector<std::string> shared_environment(const LaunchConfig& config,
   if (!around.library.empty() && !is_set(around, "TRIBUTARY_LIBRARY")) {
     variables.push_back("TRIBUTARY_LIBRARY=" + around.library);
   }
+  // A package of the user's own comes first, as TRIBUTARY_LIBRARY does.
   if (!around.python_package.empty()) {
-    variables.push_back("PYTHONPATH=" + around.python_package +
-                        (around.python_path.empty() ? "" : ":" + around.python_path));
+    variables.push_back(
+        "PYTHONPATH=" + (around.python_path.empty() ? "" : around.python_path + ":") +
+        around.python_package);
   }
   // Ranks share the cores. Without this, each would start a thread for every core.
   if (!is_set(around, "OMP_NUM_THREADS")) variables.push_back("OMP_NUM_THREADS=1");

@@ -52,8 +52,9 @@ def of_new_group(store, rank):
     if number > 1 and not dist.is_initialized() and int(torch.__version__.split(".")[0]) < 2:
         raise errors.TributaryError(
             f"torch {torch.__version__} cannot create a second group with a store that outlives the first one, as under "
-            "torchrun: its own barrier would wait for ever; to fix: use torch 2, tributary launch, or one group for the "
-            "whole script"
+            "torchrun or where a rank still has the first one: its own barrier would wait for ever; to fix: use torch 2, or "
+            "one group for the whole script, or, under tributary launch, dist.barrier() and time.sleep(1) around "
+            "destroy_process_group()"
         )
     return dist.PrefixStore(f"tributary-group-{number}", store)
 

@@ -81,8 +81,15 @@ def _close_all():
         communicator.close()
 
 
+def _refuse_copy(self):
+    """Refuses copies and pickles: two objects would free the same handle of the library."""
+    raise TypeError(f"a {type(self).__name__} cannot be copied or pickled; make one in each process")
+
+
 class Operation:
     """One all-reduce, in flight or done."""
+
+    __reduce__ = _refuse_copy
 
     def __init__(self, communicator, handle, keep_alive):
         self._library = communicator._library
@@ -175,7 +182,10 @@ def url_with(url, options):
     keys.update({name: str(value) for name, value in options.items() if value is not None})
     text = "&".join(f"{name}={value}" for name, value in keys.items())
     base = url.partition("?")[0]
-    return f"{base}?{text}" if text else base
+    whole = f"{base}?{text}" if text else base
+    if "\0" in whole:  # The library would read the part before it.
+        raise errors.InvalidArgument(f"{whole!r} holds a NUL character")
+    return whole
 
 
 def aggregators_of(url):
@@ -249,6 +259,8 @@ class _Joining:
 
 class Communicator:
     """One rank's membership in a job. The constructor blocks until all ranks have joined."""
+
+    __reduce__ = _refuse_copy
 
     def __init__(self, url=None, on_event=LOGGED, **options):
         """Joins the job at `url`, tributary://HOST:PORT/job/ID?KEY=VALUE&…; options add more keys.
@@ -454,6 +466,11 @@ def _describe(array):
             "(for torch tensors: import tributary.torch)"
         )
     address, read_only = interface["data"]
+    if not getattr(array.flags, "writeable", True) and not array.shape:
+        raise errors.InvalidArgument(
+            f"a numpy scalar ({type(array).__name__}) is not allowed: the sum cannot be written into it; "
+            "pass numpy.array([value]) and read its element"
+        )
     if read_only:
         raise errors.InvalidArgument("the array is read-only; the sum must be written into it")
     # numpy reports no strides for a contiguous array in C order.

@@ -105,7 +105,10 @@ Reply get_program(const ApiConfig& config, const Request&, const UrlParts&) {
 constexpr const char* kBytes = "application/octet-stream";
 
 Reply no_recorder() {
-  return error_reply(404, "this server has no flight recorder; start it without --record off");
+  return error_reply(
+      404,
+      "this server has no flight recorder: Trio-ML servers have one, unless they are "
+      "started with --record off");
 }
 
 Reply get_recording(const ApiConfig& config, const Request&, const UrlParts&) {

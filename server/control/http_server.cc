@@ -6,12 +6,14 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -226,13 +228,14 @@ class HttpServer::Implementation : public httplib::Server {
   Reply answer(const httplib::Request& request) const {
     try {
       const size_t question_mark = request.target.find('?');
+      auto [host, path] = place_of(request);
       return handler_(
           {.method = request.method,
-           .path = request.path,
+           .path = std::move(path),
            .query = question_mark == std::string::npos ? std::string()
                                                        : request.target.substr(question_mark + 1),
            .body = request.body,
-           .host = request.get_header_value("Host"),
+           .host = std::move(host),
            .authorization = request.get_header_value("Authorization"),
            .cookie = request.get_header_value("Cookie"),
            .accept = request.get_header_value("Accept"),
@@ -241,6 +244,17 @@ class HttpServer::Implementation : public httplib::Server {
     } catch (const std::exception& exception) {
       return error_reply(500, exception.what());
     }
+  }
+
+  /// Returns host and path. A target in absolute form, as for a proxy, has both (RFC 9112 §3.2.2).
+  static std::pair<std::string, std::string> place_of(const httplib::Request& request) {
+    constexpr std::string_view kScheme = "http://";
+    const std::string& target = request.path;
+    if (!target.starts_with(kScheme)) return {request.get_header_value("Host"), target};
+    const size_t slash = std::min(target.find('/', kScheme.size()), target.size());
+    std::string path = target.substr(slash);
+    if (path.empty()) path = "/";
+    return {target.substr(kScheme.size(), slash - kScheme.size()), std::move(path)};
   }
 
   std::string answer_bytes(std::string request) {

@@ -135,8 +135,9 @@ Result<std::unique_ptr<TokenFile>> TokenFile::open(std::string what, std::string
 TokenFile::Stamp TokenFile::stamp() const {
   struct stat status {};
   if (::stat(path_.c_str(), &status) != 0) return {};
-  return {.seconds = status.st_mtim.tv_sec,
-          .nanoseconds = status.st_mtim.tv_nsec,
+  // The time of the last change of contents, owner or mode.
+  return {.seconds = status.st_ctim.tv_sec,
+          .nanoseconds = status.st_ctim.tv_nsec,
           .inode = status.st_ino,
           .size = status.st_size};
 }

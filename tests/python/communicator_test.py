@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Ranks are threads of this process: ctypes releases the GIL, and each rank has its own socket. Sums
 # worked by hand first, then refusals and failures, then a random walk against numpy.
+import copy
 import json
+import pickle
 import random
 import socket
 import time
@@ -206,6 +208,7 @@ class Refusals(Pair):
             "float64": numpy.zeros(4),
             "byte order": numpy.zeros(4, ">f4"),
             "list is not allowed": [1.0],
+            r"scalar \(float32\) is not allowed": numpy.float32(1),
         }
         for text, array in cases.items():
             with self.assertRaisesRegex(tributary.InvalidArgument, text):
@@ -215,6 +218,27 @@ class Refusals(Pair):
         # The session is not affected.
         support.each(2, lambda rank: self.assertEqual(
             pair[rank].all_reduce(numpy.ones(4, numpy.float32)).blocks, 1))
+
+    def test_an_array_without_dimensions_is_summed(self):
+        pair = self.join()
+        values = [numpy.ones((), numpy.float32) for _ in range(2)]
+        support.each(2, lambda rank: pair[rank].all_reduce(values[rank]))
+        self.assertEqual([float(value) for value in values], [2, 2])
+
+    def test_copies_are_refused(self):
+        pair = self.join()
+        operations = [rank.all_reduce_async(numpy.ones(4, numpy.float32)) for rank in pair]
+        for original in (pair[0], operations[0]):
+            for copied in (copy.copy, copy.deepcopy, pickle.dumps):
+                with self.assertRaisesRegex(TypeError, "cannot be copied or pickled"):
+                    copied(original)
+        for operation in operations:
+            operation.wait()
+        support.each(2, lambda rank: pair[rank].all_reduce(numpy.ones(4, numpy.float32)))
+
+    def test_a_url_with_a_nul_is_a_wrong_argument(self):
+        with self.assertRaisesRegex(tributary.InvalidArgument, "NUL"):
+            tributary.Communicator("tributary://127.0.0.1:1/job/1\0x", rank=0, world=1)
 
     def test_aggregators_whose_jobs_differ_are_refused(self):
         plain, mitigating = self.serve("id=1,sources=1"), self.serve("id=1,sources=1,mitigation=on")

@@ -15,6 +15,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 /// Returns the single line of standard error.
 std::string refusal(const std::vector<std::string>& arguments) {
@@ -149,6 +150,14 @@ TEST(Configuration, HangUpReloadsTheJobsOfTheFile) {
   server.signal(SIGHUP);
   ASSERT_TRUE(server.wait_for_error("jobs_reloaded added=1 drained=1 changed=1 unchanged=0"));
   EXPECT_THAT(ids(), ElementsAre(2, 3));
+  EXPECT_THAT(server.errors(), Not(HasSubstr("settings_not_reloaded")));
+
+  (void)folder.file("c.toml",
+                    "linger_s = 9\n"
+                    "[[job]]\nid = 2\nsources = 2\nmitigation = true\ntimeout_ms = 40\n"
+                    "[[job]]\nid = 3\nsources = 4\n");
+  server.signal(SIGHUP);
+  ASSERT_TRUE(server.wait_for_error("settings_not_reloaded"));
 
   (void)folder.file("c.toml", "[[job]]\nid = 300\nsources = 4\n");
   server.signal(SIGHUP);

@@ -49,6 +49,36 @@ TEST(FlowTracker, DetectsAfterTheDetectTime) {
   EXPECT_EQ(walk.tracker.pps_max(), 20U);
 }
 
+TEST(FlowTracker, SuspectsNobodyBeforeItMay) {
+  Terms terms = kTerms;
+  terms.may_suspect = false;
+  FlowTracker tracker;
+  tracker.begin(at(0));
+  auto second = [&, now = int64_t{0}]() mutable {
+    for (uint32_t i = 0; i < 20; i++) tracker.count();
+    return tracker.judge(terms, at(++now));
+  };
+  for (int i = 0; i < 10; i++) EXPECT_EQ(second(), Change::kNone);
+  EXPECT_EQ(tracker.phase(), Phase::kNormal);
+  terms.may_suspect = true;
+  EXPECT_EQ(second(), Change::kNone);
+  EXPECT_EQ(tracker.above_since(), at(10));
+  terms.may_suspect = false;  // A suspicion goes on.
+  EXPECT_EQ(second(), Change::kNone);
+  EXPECT_EQ(second(), Change::kDetected);
+}
+
+TEST(FlowTracker, AForgivenFlowBeginsAnew) {
+  Walk walk;
+  for (int i = 0; i < 2; i++) EXPECT_EQ(walk.second(20), Change::kNone);
+  walk.tracker.forgive(at(2));
+  EXPECT_EQ(walk.tracker.phase(), Phase::kNormal);
+  for (int i = 0; i < 2; i++) EXPECT_EQ(walk.second(20), Change::kNone);
+  EXPECT_EQ(walk.second(20), Change::kDetected);
+  walk.tracker.forgive(at(5));
+  EXPECT_TRUE(walk.tracker.is_culprit());
+}
+
 TEST(FlowTracker, ForgetsASuspicionAfterTheQuietTime) {
   Walk walk;
   EXPECT_EQ(walk.second(11), Change::kNone);

@@ -89,6 +89,39 @@ TEST(GuardProgram, DropsACulpritSource) {
   EXPECT_TRUE(bed.send(at(seconds(6)), syn_from("192.0.2.2")));
 }
 
+/// Sends UDP packets of a loud source and of a quiet one of another network to the same destination.
+/// @return how many of the quiet one's packets were dropped.
+uint64_t quiet_drops(Bed& bed, uint32_t loud_pps, Duration length) {
+  const BuiltFrame loud = udp_frame("10.0.0.1:1000", kServer);
+  const BuiltFrame quiet = udp_frame("192.0.2.1:1000", kServer);
+  constexpr Duration kQuietGap = milliseconds(50);
+  uint64_t drops = 0;
+  Instant next_quiet = at(milliseconds(7));
+  for (Instant now = at(Duration()); now < at(length); now = now + seconds(1) / loud_pps) {
+    for (; next_quiet <= now; next_quiet = next_quiet + kQuietGap) {
+      drops += bed.send(next_quiet, quiet) ? 0 : 1;
+    }
+    static_cast<void>(bed.send(now, loud));
+  }
+  return drops;
+}
+
+TEST(GuardProgram, ASourceBarelyAboveTheDestinationsBandwidthIsTheOnlyCulprit) {
+  GuardConfig config = small_config();
+  for (size_t level = 0; level < kLevelCount; level++) config.levels[level].pps.fill(250U << level);
+  // The policer of the destination, of 1000 pps, has a burst of 100 packets: it is violated after
+  // 100 packets/(loud_pps - 1000).
+  for (const uint32_t loud_pps : {1'030U, 1'050U, 1'080U, 1'120U, 1'200U, 2'000U}) {
+    SCOPED_TRACE(loud_pps);
+    Bed bed(config);
+    EXPECT_EQ(quiet_drops(bed, loud_pps, seconds(9)), 0U);
+    const auto culprits = bed.state().report().culprits();
+    ASSERT_EQ(culprits.size(), 1U);
+    EXPECT_EQ(culprits[0].level, Level::kSource);
+    EXPECT_GT(culprits[0].dropped, 1'000U);
+  }
+}
+
 TEST(GuardProgram, DropsACulpritNetwork) {
   GuardConfig config = tight();
   config.levels[2].pps.fill(60);
@@ -299,6 +332,19 @@ TEST(GuardProgram, TimesOutIfAskedTo) {
   bed.send_steadily(at(Duration()), at(seconds(10)), 100, syn_from("192.0.2.1"));
   EXPECT_EQ(bed.count(Outcome::kTimedOut), 1U);
   EXPECT_EQ(bed.state().report().culprits()[0].end, Change::kTimedOut);
+}
+
+TEST(GuardProgram, TheDestinationIsNoCulpritWhenASourceTimesOut) {
+  GuardConfig config = small_config();
+  config.levels[static_cast<size_t>(Level::kDestination)].pps.fill(500);
+  config.timeout_active = true;
+  config.timeout_time = seconds(3);
+  Bed bed(config);
+  EXPECT_EQ(quiet_drops(bed, 1'000, seconds(15)), 0U);
+  EXPECT_EQ(bed.count(Outcome::kTimedOut), 2U);
+  for (const Culprit& culprit : bed.state().report().culprits()) {
+    EXPECT_EQ(culprit.level, Level::kSource);
+  }
 }
 
 TEST(GuardProgram, FullStoresAreOutcomes) {

@@ -98,13 +98,18 @@ TEST_F(Farewell, LossOfAnotherAggregatorIsToldToMembersThatDoNotWait) {
   bed_->deliver(encoded(members_[1].message(MessageType::kLeave, 0)), worker(1));
   EXPECT_TRUE(bed_->take().empty());
 
-  // With mitigation the others go on.
-  JobConfig job = kJob;
-  job.mitigation = true;
-  start(job);
-  leave.extension.key = members_[1].key;
-  bed_->deliver(encoded(leave), worker(1));
-  EXPECT_TRUE(bed_->take().empty());
+  // Ranks that do not need each other go on.
+  JobConfig mitigating = kJob, asynchronous = kJob;
+  mitigating.mitigation = true;
+  asynchronous.asynchronous = true;
+  asynchronous.parameters = 8;
+  for (const JobConfig& job : {mitigating, asynchronous}) {
+    start(job);
+    leave.extension.key = members_[1].key;
+    bed_->deliver(encoded(leave), worker(1));
+    EXPECT_TRUE(bed_->session().has_left(1));
+    EXPECT_TRUE(bed_->take().empty());
+  }
 }
 
 TEST_F(Farewell, LeavesInARowAreAnsweredWithinTheQuota) {

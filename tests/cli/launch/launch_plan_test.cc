@@ -259,6 +259,13 @@ TEST(LaunchPlan, JobHasAChannelForEachThreadAndPriority) {
   }
 }
 
+TEST(LaunchPlan, UrlOptionsDoNotNameRanks) {
+  for (const char* option : {"rank=0", "world=5", "source=1"}) {
+    EXPECT_THAT(refusal({.command = {"/bin/true"}, .url_options = {option}}),
+                HasSubstr(std::string("--url-option ") + option + ": tributary launch sets"));
+  }
+}
+
 TEST(LaunchPlan, AddressOfTheMasterHasNoBrackets) {
   const auto plan = plan_launch(
       {.command = {"/bin/true"}, .server = "box:12000", .world = 2, .master = "[fd00::1]:29500"},
@@ -301,7 +308,7 @@ TEST(LaunchPlan, KeepsTheUsersVariables) {
   ASSERT_TRUE(plan) << plan.error().text;
   EXPECT_THAT(plan->ranks[0].environment, Not(Contains(StartsWith("TRIBUTARY_LIBRARY="))));
   EXPECT_THAT(plan->ranks[0].environment, Not(Contains(StartsWith("OMP_NUM_THREADS="))));
-  EXPECT_THAT(plan->ranks[0].environment, Contains("PYTHONPATH=/opt/python:/mine"));
+  EXPECT_THAT(plan->ranks[0].environment, Contains("PYTHONPATH=/mine:/opt/python"));
 }
 
 TEST(LaunchPlan, RefusalsNameTheFlag) {

@@ -253,7 +253,7 @@ TEST(Api, WithoutARecorderItsUrlsSayHowToGetOne) {
   for (const char* path : {"/v1/recording", "/v1/recorder"}) {
     const Reply reply = api.handle({.method = "GET", .path = path});
     EXPECT_EQ(reply.status, 404);
-    EXPECT_THAT(reply.body, HasSubstr("start it without --record off"));
+    EXPECT_THAT(reply.body, HasSubstr("started with --record off"));
   }
   EXPECT_EQ(api.handle({.method = "POST", .path = "/v1/recorder/stop"}).status, 404);
 }

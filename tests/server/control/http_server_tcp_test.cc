@@ -18,6 +18,7 @@ namespace tributary::control {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
@@ -78,6 +79,17 @@ TEST_F(HttpServerTcp, HandlerSeesTheHeadersAndSetsSome) {
                                   {"authorization", "Bearer e"},
                                   {"cookie", "c=d"},
                                   {"token", "a b"}}));
+}
+
+TEST_F(HttpServerTcp, ATargetInAbsoluteFormHasHostAndPath) {
+  const auto asked = [this](const std::string& target) {
+    const std::string answer = talk(at_, "GET " + target + " HTTP/1.1\r\nHost: other\r\n\r\n");
+    const auto body = nlohmann::json::parse(answer.substr(answer.find('{')));
+    return std::vector<std::string>{body["host"], body["path"], body["token"]};
+  };
+  EXPECT_THAT(asked("http://h:80/x/y?token=a"), ElementsAre("h:80", "/x/y", "a"));
+  EXPECT_THAT(asked("http://h"), ElementsAre("h", "/", "none"));
+  EXPECT_THAT(asked("/http://h/x"), ElementsAre("other", "/http://h/x", "none"));
 }
 
 TEST_F(HttpServerTcp, PortInUseIsRefused) {

@@ -119,6 +119,16 @@ TEST_F(TokenFileTest, KeepsItsTokensWhileTheFileIsWrong) {
   EXPECT_EQ(error_, "");
 }
 
+TEST_F(TokenFileTest, SaysSoWhenOthersMayReadTheFile) {
+  write(kA);
+  const auto file = open();
+  ASSERT_TRUE(file.has_value());
+  std::filesystem::permissions(path_, std::filesystem::perms::others_read,
+                               std::filesystem::perm_options::add);
+  EXPECT_NE(find_token(*(*file)->tokens(), kA), nullptr);
+  EXPECT_THAT(error_, HasSubstr("chmod 600"));
+}
+
 TEST_F(TokenFileTest, IsRefusedAtTheStart) {
   const auto refusal = [this] {
     const auto file = open();
