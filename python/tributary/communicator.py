@@ -466,13 +466,14 @@ def _describe(array):
             "(for torch tensors: import tributary.torch)"
         )
     address, read_only = interface["data"]
-    if not getattr(array.flags, "writeable", True) and not array.shape:
+    if read_only:
+        raise errors.InvalidArgument("the array is read-only; the sum must be written into it")
+    # A numpy scalar lends the memory of a copy.
+    if not getattr(getattr(array, "flags", None), "writeable", True):
         raise errors.InvalidArgument(
             f"a numpy scalar ({type(array).__name__}) is not allowed: the sum cannot be written into it; "
             "pass numpy.array([value]) and read its element"
         )
-    if read_only:
-        raise errors.InvalidArgument("the array is read-only; the sum must be written into it")
     # numpy reports no strides for a contiguous array in C order.
     if interface.get("strides") is not None:
         raise errors.InvalidArgument(

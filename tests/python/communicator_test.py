@@ -209,6 +209,7 @@ class Refusals(Pair):
             "byte order": numpy.zeros(4, ">f4"),
             "list is not allowed": [1.0],
             r"scalar \(float32\) is not allowed": numpy.float32(1),
+            "array is read-only": numpy.broadcast_to(numpy.float32(1), ()),
         }
         for text, array in cases.items():
             with self.assertRaisesRegex(tributary.InvalidArgument, text):
