@@ -3,7 +3,8 @@
 /// The interface between packet I/O (io/) and its users: the live engine and the worker's driver.
 /// Packets move in bursts, so a burst costs one virtual call.
 ///
-/// Threads: A PortQueue belongs to one thread, except wake(), which any thread may call.
+/// Threads: A PortQueue and its WaitSource belong to one thread, except wake(), which any thread may
+///          call.
 /// Errors:  Packets that cannot be sent or are refused are counted, never reported one by one.
 ///          A broken port (for example, a closed socket) receives nothing.
 /// Tests:   tests/io/
@@ -13,11 +14,14 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "base/endpoint.h"
 #include "base/result.h"
 #include "base/time.h"
 #include "engine/packet.h"
+
+struct pollfd;  // poll.h
 
 namespace tributary::engine {
 
@@ -57,6 +61,17 @@ struct PortCounters {
   }
 };
 
+/// A queue whose thread can wait for it together with other queues: see io::WaitSet.
+class WaitSource {
+ public:
+  virtual ~WaitSource() = default;
+  /// Appends the descriptors that become readable when a packet may have arrived or wake() is
+  /// called. @return false if a packet may be here already: nothing is appended.
+  [[nodiscard]] virtual bool begin_wait(std::vector<pollfd>& polled) = 0;
+  /// Ends a wait that has begun. @param polled The descriptors appended, after poll().
+  virtual void end_wait(std::span<const pollfd> polled) = 0;
+};
+
 class PortQueue {
  public:
   virtual ~PortQueue() = default;
@@ -73,6 +88,9 @@ class PortQueue {
 
   /// Ends the current or the next wait() early. Any thread.
   virtual void wake() = 0;
+
+  /// Returns the queue's part in a wait for several queues; null: it can only wait() alone.
+  [[nodiscard]] virtual WaitSource* wait_source() { return nullptr; }
 
   [[nodiscard]] virtual PortCounters counters() const = 0;
 

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 
 #include "base/assert.h"
 #include "base/clock.h"
@@ -13,11 +12,8 @@
 namespace tributary::host {
 namespace {
 
-/// Longest sleep of the thread; bounds the delay after a lost wake-up.
-constexpr Duration kSleepMax = milliseconds(100);
-
-/// With a multicast group the thread sleeps on the group's socket, which receives the results, and
-/// polls its own socket this often.
+/// A channel that waits alone, and has a socket for a multicast group, waits for the group's results
+/// and polls its own port this often.
 constexpr Duration kGroupSleepMax = milliseconds(2);
 
 }  // namespace
@@ -36,16 +32,7 @@ Channel::Channel(std::unique_ptr<TensorProtocol> protocol, std::unique_ptr<engin
       std::max(1U, io::kUdpTrainBytesMax / static_cast<uint32_t>(packet_bytes_)));
 }
 
-Channel::~Channel() {
-  leave();
-  join();
-}
-
 // --- Any thread ---
-
-void Channel::start() {
-  thread_ = std::thread([this] { loop(); });
-}
 
 bool Channel::submit(Part& part) {
   const std::lock_guard lock(mutex_);
@@ -70,10 +57,6 @@ void Channel::fail(Status status, const std::string& text, uint32_t lost_aggrega
   wake();
 }
 
-void Channel::join() {
-  if (thread_.joinable()) thread_.join();
-}
-
 Channel::Snapshot Channel::snapshot() const {
   const std::lock_guard lock(mutex_);
   return snapshot_;
@@ -81,37 +64,24 @@ Channel::Snapshot Channel::snapshot() const {
 
 // --- The thread ---
 
-void Channel::loop() {
-  bool ended = false;
-  while (!ended) {
-    const Instant now = monotonic_now();
-    take_requests(now);
-    const uint32_t received = receive(now);
-    if (received == 0) check_refusals(now);
-    protocol_->on_time(now);
-    tell_gate();
-    const uint32_t sent = send(now);
-    tell_gate();
-    publish_progress();
-    notify_owner();
-    // True after the last good-bye.
-    ended = protocol_->phase() == TensorProtocol::Phase::kEnded &&
-            protocol_->next_deadline() == Instant::never() && sent == 0;
-    if (protocol_->group().is_set() && !group_is_open_) open_group();
-    if (received > 0 && waits_) yield_rule_.on_packet(now - busy_at_);
-    waits_ = received == 0 && sent == 0;
-    if (!waits_) {
-      busy_at_ = now;
-      // A full burst leaves packets behind.
-      if (received > 0 && received < engine::kBurstPackets && sent < engine::kBurstPackets)
-        nap(now);
-    } else if (!protocol_->idle() && yield_rule_.pays()) {
-      yield_rule_.on_yield();
-      std::this_thread::yield();
-    } else if (!ended) {
-      sleep(now);
-    }
-  }
+Channel::Round Channel::run_round(Instant now) {
+  take_requests(now);
+  Round round;
+  if (expects_packets_) round.received = receive(now);
+  if (round.received == 0) check_refusals(now);
+  protocol_->on_time(now);
+  tell_gate();
+  round.sent = send(now);
+  tell_gate();
+  publish_progress();
+  notify_owner();
+  has_ended_ = protocol_->phase() == TensorProtocol::Phase::kEnded &&
+               protocol_->next_deadline() == Instant::never() && round.sent == 0;
+  if (protocol_->group().is_set() && !group_is_open_) open_group();
+  return round;
+}
+
+void Channel::finish() {
   {
     const std::lock_guard lock(mutex_);
     takes_no_more_ = true;
@@ -198,21 +168,24 @@ void Channel::open_group() {
   }
 }
 
-void Channel::sleep(Instant now) {
-  const Duration until_due = std::max(protocol_->next_deadline() - now, Duration());
+void Channel::add_to(io::WaitSet& waits) {
+  expects_packets_ = false;
+  waits.add(*queue_.wait_source(), expects_packets_);
+  if (group_port_ != nullptr) waits.add(*group_port_->queue(0).wait_source(), expects_packets_);
+}
+
+void Channel::wait(Duration at_most) {
+  expects_packets_ = true;
   if (group_port_ != nullptr) {
-    group_port_->queue(0).wait(std::min(until_due, kGroupSleepMax));
+    group_port_->queue(0).wait(std::min(at_most, kGroupSleepMax));
   } else {
-    queue_.wait(std::min(until_due, kSleepMax));
+    queue_.wait(at_most);
   }
 }
 
-/// Leaves results unread for a while, if that costs no time. wake() does not end a nap.
-void Channel::nap(Instant now) {
-  const Duration nap = std::min(nap_rule_.next(protocol_->progress(), protocol_->window(),
-                                               protocol_->straggler_timeout(), now),
-                                protocol_->next_deadline() - now);
-  if (nap > Duration()) std::this_thread::sleep_for(std::chrono::nanoseconds(in_nanoseconds(nap)));
+Duration Channel::nap(Instant now) {
+  return nap_rule_.next(protocol_->progress(), protocol_->window(), protocol_->straggler_timeout(),
+                        now);
 }
 
 uint32_t Channel::send(Instant now) {

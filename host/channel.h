@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// One thread of a rank: drives a worker's protocol over a port of its own.
+/// A worker's protocol with a port of its own, driven by a ChannelThread.
 ///
-/// Model:   A round reads the clock once, submits new parts, receives packets and sends packets.
-///          A round without packets sleeps until a packet, a submission or the next deadline. On
-///          slow links, a round with packets may take a nap (host/nap_rule.h).
+/// Model:   A round submits new parts, receives packets and sends packets.
 /// Threads: Any thread may call submit(), leave(), fail(), snapshot() and progress(). The channel's
 ///          thread calls the owner and holds no lock then. The owner may hold a lock of its own
 ///          around its calls.
@@ -21,7 +19,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "engine/port.h"
@@ -29,7 +26,7 @@
 #include "host/send_gate.h"
 #include "host/tensor_parts.h"
 #include "host/tensor_protocol.h"
-#include "host/yield_rule.h"
+#include "io/wait_set.h"
 
 namespace tributary::host {
 
@@ -78,16 +75,27 @@ class Channel {
     uint32_t priority = 0;
   };
 
+  /// Packets of a round.
+  struct Round {
+    uint32_t received = 0;
+    uint32_t sent = 0;
+    [[nodiscard]] bool is_busy() const { return received + sent > 0; }
+    /// Returns true if the round may have left packets behind.
+    [[nodiscard]] bool is_full() const {
+      return received >= engine::kBurstPackets || sent >= engine::kBurstPackets;
+    }
+  };
+
   /// @param owner Outlives the channel.
   Channel(std::unique_ptr<TensorProtocol> protocol, std::unique_ptr<engine::Port> port,
           Owner& owner, Urgency urgency = Urgency());
-  /// Calls leave() and waits for the thread.
-  ~Channel();
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
+  /// @pre The channel has no thread, or its thread has finished.
+  ~Channel() = default;
 
-  /// Starts the thread. Call it once.
-  void start();
+  // --- Any thread ---
+
   /// Queues a part. @return false if the protocol has ended; the part was not queued.
   [[nodiscard]] bool submit(Part& part);
   /// Wakes the thread, so that it takes the submitted parts.
@@ -97,9 +105,6 @@ class Channel {
   /// Ends the protocol with this status, unless it has ended. Returns at once.
   /// @param lost_aggregator See TensorProtocol::fail().
   void fail(Status status, const std::string& text, uint32_t lost_aggregator);
-  /// Waits for the thread, which ends with the protocol.
-  void join();
-
   [[nodiscard]] Snapshot snapshot() const;
   /// Returns how far this rank and the others are. Relaxed, because it is a hint: no other data
   /// depends on it. Written before on_done() of the parts it includes.
@@ -107,16 +112,37 @@ class Channel {
     return {.submitted = progress_submitted_.load(std::memory_order_relaxed),
             .heard = progress_heard_.load(std::memory_order_relaxed)};
   }
+  /// Returns true if the port can wait together with those of other channels.
+  [[nodiscard]] bool can_share_thread() const { return queue_.wait_source() != nullptr; }
+
+  // --- The channel's thread ---
+
+  /// Does the work of this moment. Receives packets unless a wait has found none.
+  Round run_round(Instant now);
+  /// Returns true after the last good-bye: the thread calls finish() and no round after it.
+  [[nodiscard]] bool has_ended() const { return has_ended_; }
+  /// Fails the parts that nobody will take.
+  void finish();
+  /// Returns true if parts are in work.
+  [[nodiscard]] bool is_working() const { return !protocol_->idle(); }
+  [[nodiscard]] Instant next_deadline() const { return protocol_->next_deadline(); }
+  /// Returns how long results may stay unread at no cost in time, after a round with packets. See
+  /// host/nap_rule.h.
+  [[nodiscard]] Duration nap(Instant now);
+  /// Adds the channel's queues to a wait. The next round receives packets if one of them is ready.
+  /// @pre can_share_thread()
+  void add_to(io::WaitSet& waits);
+  /// Lets the next round receive packets.
+  void expect_packets() { expects_packets_ = true; }
+  /// Waits for the channel alone.
+  void wait(Duration at_most);
 
  private:
-  void loop();
   void take_requests(Instant now);
   uint32_t receive(Instant now);
   uint32_t receive_from(engine::PortQueue& from, Instant now);
   void check_refusals(Instant now);
   void open_group();
-  void sleep(Instant now);
-  void nap(Instant now);
   uint32_t send(Instant now);
   void tell_gate();
   void notify_owner();
@@ -134,10 +160,9 @@ class Channel {
   std::unique_ptr<engine::Port> group_port_;  ///< Null without a group.
   uint64_t peer_refused_ = 0;                 ///< As the protocol knows it.
   std::vector<Part*> in_work_;
-  bool at_gate_ = false;  ///< Counted at the gate, because it has new packets.
-  Instant busy_at_;       ///< Time of the last packet, either way.
-  bool waits_ = false;    ///< The last round had no packet.
-  YieldRule yield_rule_;
+  bool at_gate_ = false;         ///< Counted at the gate, because it has new packets.
+  bool expects_packets_ = true;  ///< The next round receives.
+  bool has_ended_ = false;
   NapRule nap_rule_;
   std::vector<Part*> taken_;  ///< Swapped with submitted_.
   TensorProtocol::Phase reported_phase_ = TensorProtocol::Phase::kJoining;
@@ -161,8 +186,6 @@ class Channel {
 
   std::atomic<uint64_t> progress_submitted_{0};
   std::atomic<uint64_t> progress_heard_{0};
-
-  std::thread thread_;
 };
 
 }  // namespace tributary::host

@@ -71,13 +71,24 @@ Result<void> ChannelGroup::add_channel(std::unique_ptr<TensorProtocol> protocol,
   if (const auto fits = check_packets(*protocol, *port); !fits) return fits;
   const std::lock_guard lock(mutex_);
   const Channel::Urgency urgency(has_priorities_ ? &gate_ : nullptr, place.priority);
+  const uint32_t thread = place.thread;
   state_.add(std::move(place));
   channels_.push_back(
       std::make_unique<Channel>(std::move(protocol), std::move(port), *this, urgency));
-  channels_.back()->start();
-  if (state_.failure()) end(*channels_.back());
-  if (leaving_) channels_.back()->leave();
+  Channel& channel = *channels_.back();
+  if (state_.failure()) end(channel);
+  if (leaving_) channel.leave();
+  thread_for(channel, thread).add(channel);
   return {};
+}
+
+/// Returns the thread that drives a new channel. @pre mutex_ is held.
+ChannelThread& ChannelGroup::thread_for(const Channel& channel, uint32_t thread) {
+  if (!channel.can_share_thread()) {
+    return *single_threads_.emplace_back(std::make_unique<ChannelThread>());
+  }
+  while (threads_.size() <= thread) threads_.push_back(std::make_unique<ChannelThread>());
+  return *threads_[thread];
 }
 
 void ChannelGroup::leave_all() {
@@ -182,7 +193,8 @@ bool ChannelGroup::has_lost_aggregator() {
 
 void ChannelGroup::close() {
   for (const auto& channel : channels_) channel->leave();
-  for (const auto& channel : channels_) channel->join();
+  for (const auto& thread : threads_) thread->finish();
+  for (const auto& thread : single_threads_) thread->finish();
   if (recorder_ != nullptr) recorder_->store(recorder::Cause::kEnd);
 }
 

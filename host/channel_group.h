@@ -3,7 +3,8 @@
 /// The channels of one rank: one to each aggregator of the job, times the rank's threads.
 ///
 /// Model:   GroupState decides: the first channel that ends ends all others, and tensors are cut
-///          into parts of whole blocks. This class has its threads and their locks.
+///          into parts of whole blocks. This class has its threads and their locks. A thread drives
+///          a channel to each aggregator.
 /// Threads: Any thread may call wait(), wait_until_done(), submit() and leave_all(). Channels and the
 ///          cutter are complete before the first submit().
 /// Errors:  Outcome::status and one line of text.
@@ -24,6 +25,7 @@
 #include "host/aggregator_list.h"
 #include "host/all_reduce.h"
 #include "host/channel.h"
+#include "host/channel_thread.h"
 #include "host/group_state.h"
 
 namespace tributary::host {
@@ -99,6 +101,7 @@ class ChannelGroup final : public Channel::Owner {
   void note_end(size_t ended);
   void end(Channel& channel) const;
   [[nodiscard]] bool joins_are_over();
+  ChannelThread& thread_for(const Channel& channel, uint32_t thread);
 
   std::mutex mutex_;
   std::condition_variable changed_;  ///< Parts are done, or a channel has joined or ended.
@@ -110,6 +113,10 @@ class ChannelGroup final : public Channel::Owner {
   GroupState state_;
   std::shared_ptr<WorkerRecorder> recorder_;  ///< Null: there is none.
   std::vector<std::unique_ptr<Channel>> channels_;
+  /// Shape [threads of the rank]: those that several channels share.
+  std::vector<std::unique_ptr<ChannelThread>> threads_;
+  /// Threads of one channel each, whose ports can only wait alone.
+  std::vector<std::unique_ptr<ChannelThread>> single_threads_;
 };
 
 }  // namespace tributary::host

@@ -2,9 +2,9 @@
 /// @file
 /// The client library: all-reduce in place, through a Tributary aggregator or any worker protocol.
 ///
-/// Model:   A rank has a channel to each aggregator of the job, times its threads. A channel is a
-///          thread with a job_id, a session and a port. Tensors are cut into parts of whole
-///          blocks, and each part goes over one channel (plan/part_cutter.h).
+/// Model:   A rank has a channel to each aggregator of the job, times its threads. A channel has a
+///          job_id, a session and a port. Tensors are cut into parts of whole blocks, and each part
+///          goes over one channel (plan/part_cutter.h).
 /// Shapes:  A tensor has 1 element to 1 GB. Ranks call with equal lengths and types, in one order.
 /// Threads: Any thread may call a Communicator; calls are queued in the order they take its lock.
 /// Errors:  Outcome::status with one line of text, never an exception. After any status but kOk,

@@ -30,6 +30,7 @@ struct ChannelPlace {
   std::string text = {};    ///< Empty if there is one channel only.
   uint32_t aggregator = 0;  ///< Its place in the job's list, from 1 on; 0: there is no list.
   uint32_t priority = 0;    ///< Of the tensors that it carries; see AllReduceOptions::priority.
+  uint32_t thread = 0;      ///< Of the rank's threads, the one that drives the channel.
 };
 
 class GroupState {

@@ -104,6 +104,7 @@ ChannelPlace JoinPlan::place(size_t aggregator, uint32_t channel) const {
                              aggregators_[aggregator].name);
   }
   place.priority = channel % std::min(common_.priorities, agreed_.channels);
+  place.thread = channel;
   if (channel > 0) place.text += fmt::format(" (channel {} of job {})", channel, common_.job_id);
   return place;
 }

@@ -17,7 +17,7 @@ namespace tributary::io {
 
 using engine::kBurstPackets;
 
-class alignas(128) ImpairedPort::Queue final : public engine::PortQueue {
+class alignas(128) ImpairedPort::Queue final : public engine::PortQueue, public engine::WaitSource {
  public:
   Queue(engine::PortQueue& inner, const ImpairmentConfig& config, uint32_t index,
         uint32_t slot_bytes)
@@ -54,13 +54,15 @@ class alignas(128) ImpairedPort::Queue final : public engine::PortQueue {
   }
 
   void wait(Duration at_most) override {
-    tx_.held.make_all_due();
-    flush_due_tx();
-    if (rx_.held.holds_any()) {
-      rx_.held.make_all_due();
-      return;  // The next receive() has a packet to return.
-    }
-    inner_.wait(at_most);
+    if (release_held()) inner_.wait(at_most);
+  }
+
+  bool begin_wait(std::vector<pollfd>& polled) override {
+    return release_held() && inner_.wait_source()->begin_wait(polled);
+  }
+  void end_wait(std::span<const pollfd> polled) override { inner_.wait_source()->end_wait(polled); }
+  engine::WaitSource* wait_source() override {
+    return inner_.wait_source() != nullptr ? this : nullptr;
   }
 
   void wake() override { inner_.wake(); }
@@ -79,6 +81,16 @@ class alignas(128) ImpairedPort::Queue final : public engine::PortQueue {
     uint32_t room() const { return static_cast<uint32_t>(burst.size()) - count - reserved; }
     void push(const engine::Packet& packet) { burst[count++] = packet; }
   };
+
+  /// Ends the holding of packets before a wait.
+  /// @return false if the next receive() has a packet to return.
+  bool release_held() {
+    tx_.held.make_all_due();
+    flush_due_tx();
+    if (!rx_.held.holds_any()) return true;
+    rx_.held.make_all_due();
+    return false;
+  }
 
   void call_passed() {
     rx_.held.call_passed();

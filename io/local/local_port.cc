@@ -7,9 +7,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
-#include <ctime>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,6 +20,7 @@
 #include "io/local/packet_stage.h"
 #include "io/local/ring_memory.h"
 #include "io/local/udp_owner.h"
+#include "io/wait_set.h"
 
 namespace tributary::io {
 namespace {
@@ -39,7 +38,7 @@ struct Opened {
   RingMemory memory;
 };
 
-class alignas(128) Queue final : public engine::PortQueue {
+class alignas(128) Queue final : public engine::PortQueue, public engine::WaitSource {
  public:
   explicit Queue(Opened opened) : opened_(std::move(opened)) {
     for (uint32_t core = 0; core < core_count(); core++) {
@@ -98,27 +97,29 @@ class alignas(128) Queue final : public engine::PortQueue {
     }
   }
 
-  void wait(Duration at_most) override {
-    if (!prepare_sleep()) return;
-    const int64_t wait_ns = std::max<int64_t>(in_nanoseconds(at_most), 0);
-    timespec limit{};
-    limit.tv_sec = wait_ns / 1'000'000'000;
-    limit.tv_nsec = wait_ns % 1'000'000'000;
+  void wait(Duration at_most) override { single_wait_.wait(at_most); }
+
+  bool begin_wait(std::vector<pollfd>& polled) override {
+    if (!prepare_sleep()) return false;
+    polled.push_back({.fd = opened_.wake_event.get(), .events = POLLIN, .revents = 0});
     // A closed connection is always readable, so it is left out.
-    std::array<pollfd, 2> ready{
-        pollfd{.fd = opened_.wake_event.get(), .events = POLLIN, .revents = 0},
-        pollfd{.fd = hung_up_ ? -1 : opened_.control.get(), .events = POLLIN, .revents = 0}};
+    const int control = hung_up_ ? -1 : opened_.control.get();
+    polled.push_back({.fd = control, .events = POLLIN, .revents = 0});
     counters_.system_calls.add(1);
-    const int count = ::ppoll(ready.data(), ready.size(), &limit, nullptr);
+    return true;
+  }
+
+  void end_wait(std::span<const pollfd> polled) override {
     for (Core& core : cores_) core.from.end_sleep();
-    if (count <= 0) return;
-    if (ready[0].revents != 0) {
+    if (polled[0].revents != 0) {
       eventfd_t wakes = 0;
       counters_.system_calls.add(1);
       ::eventfd_read(opened_.wake_event.get(), &wakes);
     }
-    if (ready[1].revents != 0) read_control();
+    if (polled[1].revents != 0) read_control();
   }
+
+  engine::WaitSource* wait_source() override { return this; }
 
   void wake() override { ::eventfd_write(opened_.wake_event.get(), 1); }
 
@@ -174,6 +175,7 @@ class alignas(128) Queue final : public engine::PortQueue {
   bool hung_up_ = false;     ///< The server has closed the connection, or broken a ring.
   PacketStage stage_;
   PortCounterCells counters_;
+  SingleWait single_wait_{*this};
 };
 
 class LocalPort final : public engine::Port {

@@ -5,10 +5,7 @@
 #include <poll.h>
 #include <sys/eventfd.h>
 
-#include <algorithm>
-#include <array>
 #include <cerrno>
-#include <ctime>
 #include <utility>
 
 #include "base/assert.h"
@@ -18,12 +15,13 @@
 #include "io/udp/udp_receiver.h"
 #include "io/udp/udp_sender.h"
 #include "io/udp/udp_socket.h"
+#include "io/wait_set.h"
 
 namespace tributary::io {
 
 /// One socket, and the eventfd that wakes its thread. Queues are aligned to 128 bytes, so that the
 /// counters of two cores never share a cache line or a pair of lines.
-class alignas(128) UdpPort::Queue final : public engine::PortQueue {
+class alignas(128) UdpPort::Queue final : public engine::PortQueue, public engine::WaitSource {
  public:
   Queue(FileDescriptor socket, FileDescriptor wake_event, LocalAddresses* local_addresses,
         const UdpSender::Config& sender)
@@ -36,26 +34,26 @@ class alignas(128) UdpPort::Queue final : public engine::PortQueue {
 
   void transmit(std::span<const engine::TxPacket> packets) override { sender_.transmit(packets); }
 
-  void wait(Duration at_most) override {
-    if (receiver_.has_leftover()) return;
-    const int64_t wait_ns = std::max<int64_t>(in_nanoseconds(at_most), 0);
-    timespec limit{};
-    limit.tv_sec = wait_ns / 1'000'000'000;
-    limit.tv_nsec = wait_ns % 1'000'000'000;
-    std::array<pollfd, 3> ready{pollfd{.fd = socket_.get(), .events = POLLIN, .revents = 0},
-                                pollfd{.fd = wake_event_.get(), .events = POLLIN, .revents = 0}};
-    const nfds_t count = other_ == nullptr ? 2 : 3;
-    if (other_ != nullptr) ready[2] = *other_;
+  void wait(Duration at_most) override { single_wait_.wait(at_most); }
+
+  bool begin_wait(std::vector<pollfd>& polled) override {
+    if (receiver_.has_leftover()) return false;
+    polled.push_back({.fd = socket_.get(), .events = POLLIN, .revents = 0});
+    polled.push_back({.fd = wake_event_.get(), .events = POLLIN, .revents = 0});
+    if (other_ != nullptr) polled.push_back(*other_);
     counters_.system_calls.add(1);
-    const bool is_ready = ::ppoll(ready.data(), count, &limit, nullptr) > 0;
-    if (other_ != nullptr) other_->revents = is_ready ? ready[2].revents : int16_t{0};
-    if (!is_ready) return;
-    if (ready[1].revents != 0) {
-      eventfd_t wakes = 0;
-      counters_.system_calls.add(1);
-      ::eventfd_read(wake_event_.get(), &wakes);
-    }
+    return true;
   }
+
+  void end_wait(std::span<const pollfd> polled) override {
+    if (other_ != nullptr) other_->revents = polled[2].revents;
+    if (polled[1].revents == 0) return;
+    eventfd_t wakes = 0;
+    counters_.system_calls.add(1);
+    ::eventfd_read(wake_event_.get(), &wakes);
+  }
+
+  engine::WaitSource* wait_source() override { return this; }
 
   void wake() override { ::eventfd_write(wake_event_.get(), 1); }
 
@@ -71,6 +69,7 @@ class alignas(128) UdpPort::Queue final : public engine::PortQueue {
   UdpReceiver receiver_;
   UdpSender sender_;
   pollfd* other_ = nullptr;  ///< See UdpPort::also_wait_for().
+  SingleWait single_wait_{*this};
 };
 
 Result<std::unique_ptr<UdpPort>> UdpPort::open(const UdpPortConfig& config) {

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "base/clock.h"
+#include "host/channel_thread.h"
 #include "io/udp/free_port.h"
 #include "io/udp/udp_port.h"
 #include "tests/host/protocol_bed.h"
@@ -79,7 +80,8 @@ TEST(Channel, ForgedResultsOfAGroupAreNotAccepted) {
   const Endpoint own_address = own_port->local();
   Channel channel(std::make_unique<host::WorkerProtocol>(config, kNonce, now), std::move(own_port),
                   owner);
-  channel.start();
+  host::ChannelThread thread;
+  thread.add(channel);
 
   const ProtocolBed bed(config);  // Only to build messages.
   Message welcome = bed.control(MessageType::kWelcome, 0);
@@ -115,6 +117,7 @@ TEST(Channel, ForgedResultsOfAGroupAreNotAccepted) {
     EXPECT_EQ(tensors[i], (std::vector<int32_t>{50, 60}));
   }
   EXPECT_GE(channel.snapshot().counters.invalid_packets, 1U);  // The wrong key.
+  channel.leave();
 }
 
 }  // namespace

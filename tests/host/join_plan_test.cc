@@ -50,6 +50,25 @@ TEST(JoinPlan, AggregatorsWithoutWeightAreOnlyCompared) {
   EXPECT_EQ(plan.place(1, 3).text, " (aggregator 2 of 2, 10.0.0.3:12000) (channel 3 of job 5)");
 }
 
+TEST(JoinPlan, AThreadHasAChannelToEachAggregator) {
+  CommunicatorConfig config = on({at(1, 1), at(2, 3)});
+  config.threads = 3;
+  config.priorities = 2;
+  JoinPlan plan(config);
+  for (size_t aggregator = 0; aggregator < 2; aggregator++) {  // Before the terms are known.
+    EXPECT_EQ(plan.place(aggregator, 0).thread, 0U);
+    EXPECT_EQ(plan.place(aggregator, 0).priority, 0U);
+  }
+  const std::vector<JoinPlan::Terms> terms(2, {.gradients = 100, .channels = 6});
+  ASSERT_TRUE(plan.agree(terms).has_value());
+  for (size_t aggregator = 0; aggregator < 2; aggregator++) {
+    for (uint32_t channel = 0; channel < 6; channel++) {
+      EXPECT_EQ(plan.place(aggregator, channel).thread, channel);
+      EXPECT_EQ(plan.place(aggregator, channel).priority, channel % 2);
+    }
+  }
+}
+
 TEST(JoinPlan, ChannelsHaveTheSmallestNumberAndTheSameBlocks) {
   JoinPlan plan(on({at(1, 1), at(2, 3)}));
   const std::vector<JoinPlan::Terms> terms{{.gradients = 100, .channels = 3},
