@@ -17,6 +17,7 @@
 namespace tributary::engine {
 
 using microcode::kHeadBytes;
+using microcode::kHeadroomBytes;
 
 /// The first header in a packet's bytes.
 enum class PacketLayer : uint8_t {
@@ -30,6 +31,8 @@ struct Packet {
   uint32_t size = 0;
   PacketLayer layer = PacketLayer::kFrame;
   Endpoint source;  ///< Set by the port for kUdpPayload, by the program for kFrame.
+  /// Bytes before `data` that a program may use: kHeadroomBytes or more from ports of packet programs.
+  uint16_t headroom_bytes = 0;
 
   [[nodiscard]] std::span<const std::byte> bytes() const { return {data, size}; }
   [[nodiscard]] bool is_frame() const { return layer == PacketLayer::kFrame; }

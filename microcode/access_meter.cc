@@ -76,7 +76,7 @@ void AccessMeter::begin(const Instruction& mark, uint64_t times, const Place& pl
 }
 
 void AccessMeter::read_head(uint32_t offset_bytes, uint32_t size_bytes, const Place& place) {
-  TRIB_ASSERT(offset_bytes <= kHeadBytes && size_bytes <= kHeadBytes - offset_bytes);
+  TRIB_ASSERT(uint64_t{offset_bytes} + size_bytes <= kHeadroomBytes + kHeadBytes);
   if (size_bytes > 0) touch(place);
   for (uint32_t i = offset_bytes; i < offset_bytes + size_bytes; i++) {
     open_.head[i / 64] |= uint64_t{1} << (i % 64);

@@ -91,7 +91,8 @@ class AccessMeter {
 
   // --- For views ---------------------------------------------------------------------------------
 
-  /// @pre offset_bytes + size_bytes <= kHeadBytes.
+  /// @param offset_bytes In local memory, whose first kHeadroomBytes lie before the head that has
+  ///                     arrived. @pre offset_bytes + size_bytes <= kHeadroomBytes + kHeadBytes.
   void read_head(uint32_t offset_bytes, uint32_t size_bytes, const Place& place);
   /// @param name Distinguishes the thread's registers.
   void read_register(const void* name, const Place& place);
@@ -132,8 +133,8 @@ class AccessMeter {
     uint32_t row = 0;         ///< If it has one: its index in instructions_.
     Place place;              ///< Its mark, or its first access.
     bool is_touched = false;  ///< Whether it has accessed anything.
-    static_assert(kHeadBytes % 64 == 0);
-    std::array<uint64_t, kHeadBytes / 64> head = {};  ///< A bit for each byte.
+    static_assert((kHeadroomBytes + kHeadBytes) % 64 == 0);
+    std::array<uint64_t, (kHeadroomBytes + kHeadBytes) / 64> head = {};  ///< A bit for each byte.
     RegisterSet reads;
     RegisterSet writes;
     WrittenVariables lmem_writes;

@@ -29,7 +29,10 @@ inline constexpr uint32_t kCallDepthMax = 8;
 /// First bytes of a packet, its head, which a thread finds in its local memory at the start. The rest
 /// is the tail. Source: Trio paper §4 ("head, which holds the first 192 bytes").
 inline constexpr uint32_t kHeadBytes = 192;
-static_assert(kHeadBytes <= kLmemBytes);
+/// Bytes before the head in local memory, for headers that a program prepends. Assumed: enough for
+/// Ethernet, IPv6 and a tunnel's header of 10 bytes.
+inline constexpr uint32_t kHeadroomBytes = 64;
+static_assert(kHeadroomBytes + kHeadBytes <= kLmemBytes);
 
 /// The largest frame: all registers and all local memory.
 inline constexpr uint32_t kFrameBytesMax = kRegisterCount * kRegisterBytes + kLmemBytes;

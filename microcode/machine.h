@@ -119,8 +119,13 @@ concept Machine = requires(M m, const M& c, Instruction instruction, Xtxn xtxn, 
   { c.source() } -> std::same_as<const Endpoint&>;
 
   /// Changes the head in local memory from a byte on. forward() sends the packet with its changed
-  /// head; its size stays. @pre the bytes lie within the head.
+  /// head. @pre the bytes lie within the head.
   m.write_head(count /* offset_bytes */, bytes);
+  /// Prepends bytes to the packet, and removes its first bytes. head() and packet_size() change at
+  /// once; bytes of the tail never come into the head. @pre the packet is a frame; at most
+  /// kHeadroomBytes more bytes are prepended than removed; bytes to remove lie within the head.
+  m.push_head(bytes);
+  m.pop_head(count);
 
   /// Issues an XTXN. Its target runs `service` when the XTXN's turn comes. co_await the returned
   /// object for the reply: at once for a synchronous XTXN, later for an asynchronous one. post()

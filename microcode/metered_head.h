@@ -22,9 +22,9 @@ namespace tributary::microcode {
 template <class Header>
 class MeteredView {
  public:
-  MeteredView(AccessMeter* meter, AccessMeter::Place place, const std::byte* head,
-              uint32_t offset_bytes)
-      : meter_(meter), place_(place), head_(head), offset_bytes_(offset_bytes) {}
+  MeteredView(AccessMeter* meter, AccessMeter::Place place, const std::byte* header,
+              uint32_t lmem_offset_bytes)
+      : meter_(meter), place_(place), header_(header), lmem_offset_bytes_(lmem_offset_bytes) {}
 
   template <class F>
   [[nodiscard]] uint32_t get() const {
@@ -40,14 +40,14 @@ class MeteredView {
  private:
   /// Reports the read. @return the header.
   [[nodiscard]] const std::byte* read(uint32_t first_byte, uint32_t size_bytes) const {
-    if (meter_ != nullptr) meter_->read_head(offset_bytes_ + first_byte, size_bytes, place_);
-    return head_ + offset_bytes_;
+    if (meter_ != nullptr) meter_->read_head(lmem_offset_bytes_ + first_byte, size_bytes, place_);
+    return header_;
   }
 
   AccessMeter* meter_;
   AccessMeter::Place place_;
-  const std::byte* head_;
-  uint32_t offset_bytes_;
+  const std::byte* header_;
+  uint32_t lmem_offset_bytes_;
 };
 
 template <class Header>
@@ -57,22 +57,26 @@ void copy_bytes(const MeteredView<Header>& view, uint32_t first_byte, std::span<
 
 class MeteredHead {
  public:
+  /// @param lmem_offset_bytes The head's place in local memory: kHeadroomBytes, less the bytes that
+  ///                          the program has prepended, plus those that it has removed.
   /// @param meter Null: reads are not counted.
   /// @param place Where the program asks for the head.
-  MeteredHead(std::span<const std::byte> bytes, AccessMeter* meter, AccessMeter::Place place)
-      : bytes_(bytes), meter_(meter), place_(place) {}
+  MeteredHead(std::span<const std::byte> bytes, uint32_t lmem_offset_bytes, AccessMeter* meter,
+              AccessMeter::Place place)
+      : bytes_(bytes), lmem_offset_bytes_(lmem_offset_bytes), meter_(meter), place_(place) {}
 
   template <class Header>
   [[nodiscard]] std::optional<MeteredView<Header>> view(uint32_t offset_bytes) const {
     if (!PacketHead(bytes_).view<Header>(offset_bytes)) return std::nullopt;
-    return MeteredView<Header>(meter_, place_, bytes_.data(), offset_bytes);
+    return MeteredView<Header>(meter_, place_, bytes_.data() + offset_bytes,
+                               lmem_offset_bytes_ + offset_bytes);
   }
   [[nodiscard]] uint32_t size() const { return static_cast<uint32_t>(bytes_.size()); }
 
   /// Reads bytes for a decoder that works on plain memory.
   /// @pre offset_bytes + size_bytes <= size().
   [[nodiscard]] std::span<const std::byte> read(uint32_t offset_bytes, uint32_t size_bytes) const {
-    if (meter_ != nullptr) meter_->read_head(offset_bytes, size_bytes, place_);
+    if (meter_ != nullptr) meter_->read_head(lmem_offset_bytes_ + offset_bytes, size_bytes, place_);
     return bytes_.subspan(offset_bytes, size_bytes);
   }
   /// For a decoder that reports the bytes that it has read afterwards, with read().
@@ -80,6 +84,7 @@ class MeteredHead {
 
  private:
   std::span<const std::byte> bytes_;
+  uint32_t lmem_offset_bytes_;
   AccessMeter* meter_;
   AccessMeter::Place place_;
 };

@@ -37,7 +37,12 @@ class CaptureOutput {
   CaptureOutput(std::optional<io::CaptureWriter> writer, MessageHandler handler, Observer observer)
       : writer_(std::move(writer)), handler_(std::move(handler)), observer_(std::move(observer)) {}
 
-  void forward(const io::CapturedPacket& packet) {
+  /// Takes a packet that the program forwards.
+  /// @param whole     As the program has left it.
+  /// @param cut_bytes Bytes at its end that the input's capture does not hold, nor will the output's.
+  void forward(io::CaptureTime at, std::span<const std::byte> whole, uint32_t cut_bytes) {
+    const size_t held = whole.size() - std::min<size_t>(whole.size(), cut_bytes);
+    const io::CapturedPacket packet{at, whole.first(held), static_cast<uint32_t>(whole.size())};
     counts_.forwarded++;
     counts_.forwarded_bytes += packet.wire_bytes;
     if (observer_) observer_(packet);

@@ -29,24 +29,26 @@ class CapturePort final : public engine::PortQueue {
   void offer(const FedPacket& packet) {
     offered_ = &packet;
     // A copy, because a program may change the head.
-    bytes_.assign(packet.bytes.begin(), packet.bytes.end());
+    bytes_.resize(engine::kHeadroomBytes + packet.bytes.size());
+    std::copy(packet.bytes.begin(), packet.bytes.end(), bytes_.begin() + engine::kHeadroomBytes);
   }
 
   [[nodiscard]] uint32_t receive(std::span<engine::Packet> burst) override {
     if (offered_ == nullptr) return 0;
-    burst[0] = {.data = bytes_.data(),
-                .size = static_cast<uint32_t>(bytes_.size()),
+    burst[0] = {.data = bytes_.data() + engine::kHeadroomBytes,
+                .size = static_cast<uint32_t>(bytes_.size()) - engine::kHeadroomBytes,
                 .layer = engine::PacketLayer::kFrame,
-                .source = {}};
+                .source = {},
+                .headroom_bytes = engine::kHeadroomBytes};
     current_ = std::exchange(offered_, nullptr);
     return 1;
   }
   void transmit(std::span<const engine::TxPacket> packets) override {
     for (const engine::TxPacket& packet : packets) {
       if (packet.layer == engine::PacketLayer::kFrame) {
-        io::CapturedPacket sent = current_->captured;
-        sent.bytes = std::span<const std::byte>(bytes_).first(sent.bytes.size());
-        output_.forward(sent);
+        const io::CapturedPacket& captured = current_->captured;
+        const auto held = static_cast<uint32_t>(captured.bytes.size());
+        output_.forward(captured.at, {packet.data, packet.size}, captured.wire_bytes - held);
       } else {
         output_.message({packet.data, packet.size});
       }
@@ -60,7 +62,7 @@ class CapturePort final : public engine::PortQueue {
   CaptureOutput& output_;
   const FedPacket* offered_ = nullptr;
   const FedPacket* current_ = nullptr;  ///< Delivered last.
-  std::vector<std::byte> bytes_;
+  std::vector<std::byte> bytes_;        ///< Headroom and packet.
 };
 
 /// Runs the timer threads that are due between two packets, each at its own time. After kGapMax those

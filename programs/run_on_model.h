@@ -31,8 +31,8 @@ class ModelOutput final : public engine::PfeSink {
 
   /// Remembers a packet that is about to arrive.
   void add(const io::CapturedPacket& captured) {
-    inside_.push_back(
-        {captured.at, static_cast<uint32_t>(captured.bytes.size()), captured.wire_bytes});
+    const auto held = static_cast<uint32_t>(captured.bytes.size());
+    inside_.push_back({captured.at, captured.wire_bytes - held});
     // Packets leave in order, so the oldest of more than inside_max_ has left.
     if (inside_.size() > inside_max_) forget_first();
   }
@@ -49,15 +49,14 @@ class ModelOutput final : public engine::PfeSink {
                uint64_t number) override {
     while (first_number_ < number) forget_first();
     const Inside& packet = inside_.front();
-    output_.forward({packet.at, stored.first(packet.captured_bytes), packet.wire_bytes});
+    output_.forward(packet.at, stored, packet.cut_bytes);
     forget_first();
   }
 
  private:
   struct Inside {
     io::CaptureTime at;
-    uint32_t captured_bytes;
-    uint32_t wire_bytes;
+    uint32_t cut_bytes;  ///< Missing in the capture.
   };
   void forget_first() {
     inside_.pop_front();

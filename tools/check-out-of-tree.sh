@@ -53,6 +53,18 @@ if cmp --quiet "$work/in.pcap" "$work/hops-live.pcap"; then
   echo "tools/check-out-of-tree.sh: hops has changed no packet" >&2
   exit 1
 fi
+for machine in live model; do
+  "$work/build/tags" --in "$work/in.pcap" --out "$work/tagged-$machine.pcap" --vlan-id 7 \
+    --on "$machine" >"$work/tags.log"
+done
+cmp "$work/tagged-live.pcap" "$work/tagged-model.pcap"
+if cmp --quiet "$work/in.pcap" "$work/tagged-live.pcap"; then
+  echo "tools/check-out-of-tree.sh: tags has changed no packet" >&2
+  exit 1
+fi
+"$work/build/tags" --in "$work/tagged-live.pcap" --out "$work/untagged.pcap" --vlan-id 0 \
+  >"$work/tags.log"
+cmp "$work/in.pcap" "$work/untagged.pcap"
 python3 - "$work"/{live,model,limited-live,limited-model}.json <<'EOF'
 import json
 import sys

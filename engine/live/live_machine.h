@@ -43,7 +43,11 @@ class LiveMachine {
   // --- For the engine ---
 
   void begin_burst(Instant now) { now_ = now; }
-  void begin_packet(const Packet& packet) { packet_ = &packet; }
+  /// @param packet Stays valid until the next one; the program may move its beginning.
+  void begin_packet(Packet& packet) {
+    packet_ = &packet;
+    head_bytes_max_ = kHeadBytes;
+  }
   /// Passes all packets sent so far to the port.
   void flush() {
     if (pending_count_ == 0) return;
@@ -60,13 +64,30 @@ class LiveMachine {
   [[nodiscard]] Instant now() const { return now_; }
   [[nodiscard]] Instant arrived_at() const { return now_; }
   [[nodiscard]] microcode::PacketHead head() const {
-    return microcode::PacketHead({packet_->data, std::min(packet_->size, kHeadBytes)});
+    return microcode::PacketHead({packet_->data, std::min(packet_->size, head_bytes_max_)});
   }
   /// Returns the whole packet. Only this machine has all of it at hand.
   [[nodiscard]] std::span<const std::byte> packet_bytes() const { return packet_->bytes(); }
   void write_head(uint32_t offset_bytes, std::span<const std::byte> bytes) const {
     TRIB_ASSERT(offset_bytes + bytes.size() <= head().size());
     std::memcpy(packet_->data + offset_bytes, bytes.data(), bytes.size());
+  }
+  void push_head(std::span<const std::byte> bytes) {
+    const auto count = static_cast<uint32_t>(bytes.size());
+    TRIB_ASSERT(arrived_as_frame() && head_bytes_max_ + count <= kHeadBytes + kHeadroomBytes);
+    TRIB_ASSERT(count <= packet_->headroom_bytes);
+    packet_->data -= count;
+    packet_->size += count;
+    packet_->headroom_bytes -= static_cast<uint16_t>(count);
+    head_bytes_max_ += count;
+    std::memcpy(packet_->data, bytes.data(), count);
+  }
+  void pop_head(uint32_t count) {
+    TRIB_ASSERT(arrived_as_frame() && count <= head().size());
+    packet_->data += count;
+    packet_->size -= count;
+    packet_->headroom_bytes += static_cast<uint16_t>(count);
+    head_bytes_max_ -= count;
   }
   [[nodiscard]] uint32_t packet_size() const { return packet_->size; }
   [[nodiscard]] bool arrived_as_frame() const { return packet_->layer == PacketLayer::kFrame; }
@@ -171,7 +192,8 @@ class LiveMachine {
   }
 
   PortQueue& queue_;
-  const Packet* packet_ = nullptr;
+  Packet* packet_ = nullptr;
+  uint32_t head_bytes_max_ = kHeadBytes;  ///< Changes with the packet's beginning.
   Instant now_;
   MachineCounters counters_;
   microcode::FramePool frames_;

@@ -60,7 +60,9 @@ ModelMachine::AccumulateLoop::AccumulateLoop(ModelMachine& machine, int32_t* lan
   payload_ = whole ? stored.data() + offset_bytes : nullptr;
   machine.lanes_seen_ |= whole && count > 0;
   const uint32_t head_bytes =
-      packet.layer == PacketLayer::kFrame ? kHeadBytes : parameters().head_payload_bytes();
+      packet.layer == PacketLayer::kFrame
+          ? kHeadroomBytes + kHeadBytes - machine.packets_.head_offset(packet.stored)
+          : parameters().head_payload_bytes();
   const uint32_t in_head = std::min(packet.size_bytes, head_bytes);
   loaded_bytes_ = std::min(in_head - std::min(in_head, offset_bytes), count * gradient_bytes_);
   thread_.gradients += count;

@@ -221,12 +221,31 @@ void ModelMachine::write_head(uint32_t offset_bytes, std::span<const std::byte> 
                             static_cast<uint32_t>(bytes.size()), place);
 }
 
+void ModelMachine::push_head(std::span<const std::byte> bytes, const Place& place) {
+  TRIB_ASSERT(arrived_as_frame() && !current().packet_ended);
+  ArrivedPacket& packet = current_->packet;
+  packets_.push_head(packet.stored, bytes);
+  packet.size_bytes += static_cast<uint32_t>(bytes.size());
+  access_meter().write_lmem(packets_.bytes(packet.stored).data(),
+                            static_cast<uint32_t>(bytes.size()), place);
+}
+
+void ModelMachine::pop_head(uint32_t count) {
+  TRIB_ASSERT(arrived_as_frame() && !current().packet_ended);
+  ArrivedPacket& packet = current_->packet;
+  packets_.pop_head(packet.stored, count);
+  packet.size_bytes -= count;
+}
+
 microcode::MeteredHead ModelMachine::head(const Place& place) const {
-  const std::span<const std::byte> stored = packets_.bytes(packet().stored);
-  const uint32_t room = arrived_as_frame() ? kHeadBytes : parameters_.head_payload_bytes();
+  const PacketHandle handle = packet().stored;
+  const std::span<const std::byte> stored = packets_.bytes(handle);
+  const uint32_t first = packets_.head_offset(handle);
+  const uint32_t room =
+      arrived_as_frame() ? kHeadroomBytes + kHeadBytes - first : parameters_.head_payload_bytes();
   // A program may read a packet before it starts a thread.
-  return {stored.first(std::min<size_t>(stored.size(), room)), starting_ ? nullptr : meter_.get(),
-          place};
+  return {stored.first(std::min<size_t>(stored.size(), room)), first,
+          starting_ ? nullptr : meter_.get(), place};
 }
 
 OutgoingPacket* ModelMachine::add_outgoing(std::span<const std::byte> payload, bool whole) {

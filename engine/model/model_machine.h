@@ -154,6 +154,8 @@ class ModelMachine {
   [[nodiscard]] microcode::MeteredHead head(const Place& place = Place::current()) const;
   void write_head(uint32_t offset_bytes, std::span<const std::byte> bytes,
                   const Place& place = Place::current());
+  void push_head(std::span<const std::byte> bytes, const Place& place = Place::current());
+  void pop_head(uint32_t count);
   [[nodiscard]] uint32_t packet_size() const { return packet().size_bytes; }
   [[nodiscard]] bool arrived_as_frame() const { return packet().layer == PacketLayer::kFrame; }
   [[nodiscard]] const Endpoint& source() const { return packet().source; }

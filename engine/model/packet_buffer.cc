@@ -38,11 +38,12 @@ std::optional<PacketHandle> PacketBuffer::take_slot() {
   }
   if (free_.empty()) {
     free_.push_back(static_cast<uint32_t>(slots_.size()));
-    slots_.emplace_back().bytes.reset(new std::byte[config_.packet_bytes_max]);
+    slots_.emplace_back().bytes.reset(new std::byte[kHeadroomBytes + config_.packet_bytes_max]);
   }
   const uint32_t index = free_.back();
   free_.pop_back();
   Slot& slot = slots_[index];
+  slot.first = kHeadroomBytes;
   slot.size = 0;
   slot.references = 1;
   counters_.stored++;
@@ -64,17 +65,17 @@ std::optional<PacketHandle> PacketBuffer::store(std::span<const std::byte> packe
 }
 
 std::span<const std::byte> PacketBuffer::head(PacketHandle packet) const {
-  return {start_of(packet), std::min(slot_of(packet).size, kHeadBytes)};
+  return {start_of(packet), head_bytes(slot_of(packet))};
 }
 
 uint32_t PacketBuffer::read_tail(PacketHandle packet, uint32_t offset_bytes,
                                  std::span<std::byte> to) const {
   TRIB_ASSERT(to.size() <= microcode::kTailChunkBytes);
-  const uint32_t size = slot_of(packet).size;
-  const uint32_t tail_bytes = size - std::min(size, kHeadBytes);
+  const Slot& slot = slot_of(packet);
+  const uint32_t tail_bytes = slot.size - head_bytes(slot);
   if (offset_bytes >= tail_bytes) return 0;
   const uint32_t read_bytes = std::min(static_cast<uint32_t>(to.size()), tail_bytes - offset_bytes);
-  copy_bytes(to.data(), start_of(packet) + kHeadBytes + offset_bytes, read_bytes);
+  copy_bytes(to.data(), start_of(packet) + head_bytes(slot) + offset_bytes, read_bytes);
   return read_bytes;
 }
 
@@ -82,6 +83,21 @@ void PacketBuffer::write_head(PacketHandle packet, uint32_t offset_bytes,
                               std::span<const std::byte> bytes) {
   TRIB_ASSERT(offset_bytes + bytes.size() <= head(packet).size());
   std::memcpy(start_of(packet) + offset_bytes, bytes.data(), bytes.size());
+}
+
+void PacketBuffer::push_head(PacketHandle packet, std::span<const std::byte> bytes) {
+  Slot& slot = slot_of(packet);
+  TRIB_ASSERT(bytes.size() <= slot.first);
+  slot.first -= static_cast<uint32_t>(bytes.size());
+  slot.size += static_cast<uint32_t>(bytes.size());
+  copy_bytes(start_of(packet), bytes.data(), bytes.size());
+}
+
+void PacketBuffer::pop_head(PacketHandle packet, uint32_t count) {
+  TRIB_ASSERT(count <= head(packet).size());
+  Slot& slot = slot_of(packet);
+  slot.first += count;
+  slot.size -= count;
 }
 
 std::span<const std::byte> PacketBuffer::bytes(PacketHandle packet) const {
@@ -94,6 +110,7 @@ bool PacketBuffer::append(PacketHandle packet, std::span<const std::byte> chunk)
   TRIB_ASSERT(chunk.size() <= microcode::kResultChunkBytes);
   Slot& slot = slot_of(packet);
   TRIB_ASSERT(slot.references == 1);  // Other holders may already read it.
+  TRIB_ASSERT(slot.first == kHeadroomBytes);
   if (chunk.size() > config_.packet_bytes_max - slot.size) {
     counters_.refused_too_long++;
     return false;

@@ -12,6 +12,7 @@
 /// Tests:   tests/engine/model/packet_buffer_test.cc
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -57,7 +58,8 @@ class PacketBuffer {
   /// @return nullopt, counted, if no slot is free or the packet is too long.
   [[nodiscard]] std::optional<PacketHandle> store(std::span<const std::byte> packet);
 
-  /// Returns the first kHeadBytes bytes, fewer if the packet is shorter.
+  /// Returns the head: the first kHeadBytes bytes, fewer if the packet is shorter. Bytes that were
+  /// pushed add to it, and bytes that were popped leave it.
   [[nodiscard]] std::span<const std::byte> head(PacketHandle packet) const;
 
   /// Copies tail bytes from `offset_bytes` on (Trio paper §4: "in 64-byte chunks").
@@ -68,6 +70,12 @@ class PacketBuffer {
   [[nodiscard]] uint32_t size(PacketHandle packet) const { return slot_of(packet).size; }
   /// Changes bytes of the head. @pre the bytes lie within it.
   void write_head(PacketHandle packet, uint32_t offset_bytes, std::span<const std::byte> bytes);
+  /// Prepends bytes to the packet. @pre kHeadroomBytes more were not pushed than popped.
+  void push_head(PacketHandle packet, std::span<const std::byte> bytes);
+  /// Removes the first bytes of the packet. @pre they lie within the head.
+  void pop_head(PacketHandle packet, uint32_t count);
+  /// Returns the head's place in local memory, kHeadroomBytes unless bytes were pushed or popped.
+  [[nodiscard]] uint32_t head_offset(PacketHandle packet) const { return slot_of(packet).first; }
   /// Returns the whole packet, for sending.
   [[nodiscard]] std::span<const std::byte> bytes(PacketHandle packet) const;
 
@@ -95,17 +103,22 @@ class PacketBuffer {
 
  private:
   struct Slot {
-    std::unique_ptr<std::byte[]> bytes;  ///< Shape [packet_bytes_max].
+    std::unique_ptr<std::byte[]> bytes;  ///< Shape [kHeadroomBytes + packet_bytes_max].
+    uint32_t first = kHeadroomBytes;     ///< The packet's first byte.
     uint32_t size = 0;
     uint32_t references = 0;  ///< 0: free.
     uint32_t use = 0;
   };
 
+  /// Returns the size of the head, which ends at the same byte however its beginning moves.
+  [[nodiscard]] static uint32_t head_bytes(const Slot& slot) {
+    return std::min(slot.size, kHeadroomBytes + kHeadBytes - slot.first);
+  }
   [[nodiscard]] std::optional<PacketHandle> take_slot();
   [[nodiscard]] const Slot& slot_of(PacketHandle packet) const;
   [[nodiscard]] Slot& slot_of(PacketHandle packet);
   [[nodiscard]] std::byte* start_of(PacketHandle packet) const {
-    return slots_[packet.slot].bytes.get();
+    return slots_[packet.slot].bytes.get() + slots_[packet.slot].first;
   }
 
   const Config config_;

@@ -49,6 +49,24 @@ class PacketStore {
       heads_.write_head(packet, offset_bytes, bytes);
     }
   }
+  /// See PacketBuffer.
+  void push_head(PacketHandle packet, std::span<const std::byte> bytes) {
+    if (is_whole(packet)) {
+      whole_.push_head(inner(packet), bytes);
+    } else {
+      heads_.push_head(packet, bytes);
+    }
+  }
+  void pop_head(PacketHandle packet, uint32_t count) {
+    if (is_whole(packet)) {
+      whole_.pop_head(inner(packet), count);
+    } else {
+      heads_.pop_head(packet, count);
+    }
+  }
+  [[nodiscard]] uint32_t head_offset(PacketHandle packet) const {
+    return is_whole(packet) ? whole_.head_offset(inner(packet)) : heads_.head_offset(packet);
+  }
   /// Adds references, each of which needs a release().
   void add_references(PacketHandle packet, uint32_t count) {
     if (is_whole(packet)) {

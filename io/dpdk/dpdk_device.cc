@@ -253,8 +253,8 @@ Result<void> DpdkDevice::start(bool takes_all) {
   return {};
 }
 
-rte_mbuf* DpdkDevice::in_one_buffer(rte_mbuf* frame) const {
-  if (frame->nb_segs == 1) return frame;
+rte_mbuf* DpdkDevice::in_one_buffer(rte_mbuf* frame, uint32_t headroom_bytes) const {
+  if (frame->nb_segs == 1 && rte_pktmbuf_headroom(frame) >= headroom_bytes) return frame;
   // Copied instead of joined, because other frames may share its segments.
   rte_mbuf* const whole = rte_pktmbuf_copy(frame, rx_pool_.get(), 0, UINT32_MAX);
   rte_pktmbuf_free(frame);

@@ -20,6 +20,9 @@ namespace {
 /// Room for two VLAN tags (IEEE 802.1ad), which do not count in an MTU.
 constexpr uint32_t kTagBytes = 8;
 
+// A copy has this room before it.
+static_assert(RTE_PKTMBUF_HEADROOM >= engine::kHeadroomBytes);
+
 uint32_t frame_bytes_max(const DpdkDevice& device) {
   return dpdk_frame_bytes(device.mtu()) + kTagBytes;
 }
@@ -92,7 +95,7 @@ rte_mbuf* DpdkSide::accept(rte_mbuf* frame) {
     rte_pktmbuf_free(frame);
     return nullptr;
   }
-  rte_mbuf* const whole = device_.in_one_buffer(frame);
+  rte_mbuf* const whole = device_.in_one_buffer(frame, engine::kHeadroomBytes);
   if (whole == nullptr) no_buffer_.add(1);
   return whole;
 }

@@ -39,7 +39,9 @@ class DpdkSide final : public InlineSide {
 
   [[nodiscard]] uint32_t receive(uint32_t count_max) override;
   [[nodiscard]] std::span<std::byte> frame(uint32_t index) const override;
-  [[nodiscard]] const FrameNotes* notes_of(const std::byte*) const override { return nullptr; }
+  [[nodiscard]] std::optional<FrameNotes> notes_of(std::span<const std::byte>) const override {
+    return FrameNotes{};
+  }
   [[nodiscard]] Sent send(std::span<const Outgoing> frames) override;
   [[nodiscard]] int fd() const override { return kPolled; }
   [[nodiscard]] std::optional<uint64_t> rx_dropped() const override;

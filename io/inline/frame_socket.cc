@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/assert.h"
 #include "base/errno_text.h"
 #include "io/packet/packet_socket.h"
 
@@ -139,7 +140,7 @@ void FrameSocket::make_buffers() {
   send_headers_.resize(kFramesEach);
   send_vectors_.resize(kFramesEach);
   for (uint32_t i = 0; i < kFramesEach; i++) {
-    std::byte* const begin = storage_.get() + size_t{i} * kStride + kTagRoomBytes;
+    std::byte* const begin = storage_.get() + size_t{i} * kStride + kRoomBytes;
     vectors_[i] = {iovec{&notes_[i], sizeof notes_[i]}, iovec{begin, kFrameBytesMax}};
     headers_[i].msg_hdr.msg_iov = vectors_[i].data();
     headers_[i].msg_hdr.msg_iovlen = vectors_[i].size();
@@ -189,12 +190,12 @@ void FrameSocket::put_tag_back(uint32_t index, msghdr& header) {
   }
 }
 
-const FrameNotes* FrameSocket::notes_of(const std::byte* data) const {
+std::optional<FrameNotes> FrameSocket::notes_of(std::span<const std::byte> bytes) const {
   const std::byte* const begin = storage_.get();
-  if (std::less<>()(data, begin) || !std::less<>()(data, begin + size_t{kFramesEach} * kStride)) {
-    return nullptr;
-  }
-  return &notes_[static_cast<size_t>(data - begin) / kStride];
+  const std::byte* const data = bytes.data();
+  TRIB_ASSERT(data >= begin && data < begin + size_t{kFramesEach} * kStride);
+  const size_t index = static_cast<size_t>(data - begin) / kStride;
+  return moved_notes(notes_[index], frames_[index].data() - data, bytes);
 }
 
 InlineSide::Sent FrameSocket::send(std::span<const Outgoing> frames) {

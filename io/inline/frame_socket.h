@@ -52,7 +52,7 @@ class FrameSocket final : public InlineSide {
 
   [[nodiscard]] uint32_t receive(uint32_t count_max) override;
   [[nodiscard]] std::span<std::byte> frame(uint32_t index) const override { return frames_[index]; }
-  [[nodiscard]] const FrameNotes* notes_of(const std::byte* data) const override;
+  [[nodiscard]] std::optional<FrameNotes> notes_of(std::span<const std::byte> bytes) const override;
   [[nodiscard]] Sent send(std::span<const Outgoing> frames) override;
 
   /// Returns the frames that the kernel has dropped because this socket's buffer was full.
@@ -71,8 +71,9 @@ class FrameSocket final : public InlineSide {
  private:
   /// Room before a frame for a VLAN tag that the kernel has moved to its notes.
   static constexpr uint32_t kTagRoomBytes = 4;
-  static constexpr uint32_t kStride = 65'600;
-  static_assert(kTagRoomBytes + kFrameBytesMax <= kStride);
+  static constexpr uint32_t kRoomBytes = engine::kHeadroomBytes + kTagRoomBytes;
+  static constexpr uint32_t kStride = 65'664;
+  static_assert(kRoomBytes + kFrameBytesMax <= kStride);
   struct alignas(16) Control {
     std::array<std::byte, 64> bytes;
   };

@@ -19,6 +19,7 @@
 #include "io/idle_nap.h"
 #include "io/packet/packet_socket.h"
 #include "io/udp/socket_address.h"
+#include "wire/headers.h"
 
 namespace tributary::io {
 
@@ -143,6 +144,7 @@ uint32_t InlinePort::receive(std::span<engine::Packet> burst) {
       packet.data = frame.data();
       packet.size = static_cast<uint32_t>(frame.size());
       packet.layer = engine::PacketLayer::kFrame;
+      packet.headroom_bytes = engine::kHeadroomBytes;
       packet.source = {};
       packet.source.via = side;
       counters_.rx_bytes.add(frame.size());
@@ -162,9 +164,13 @@ void InlinePort::transmit(std::span<const engine::TxPacket> packets) {
     }
     // A forwarded frame's destination is its source: `via` says where it came in.
     const uint32_t from = packet.destination.via;
-    const FrameNotes* notes = sides_[from]->notes_of(packet.data);
-    outgoing_[last_side - from].push_back(
-        {.bytes = {packet.data, packet.size}, .notes = notes ? *notes : FrameNotes{}});
+    const std::span<const std::byte> bytes(packet.data, packet.size);
+    const auto notes = sides_[from]->notes_of(bytes);
+    if (!notes || bytes.size() < wire::EthernetHeader::kBytes) {
+      counters_.tx_refused.add(1);
+      continue;
+    }
+    outgoing_[last_side - from].push_back({.bytes = bytes, .notes = *notes});
   }
   for (uint32_t side = 0; side <= last_side; side++) flush(side);
 }

@@ -5,7 +5,9 @@
 
 #include <cerrno>
 
+#include "base/byte_order.h"
 #include "base/internet_checksum.h"
+#include "wire/headers.h"
 
 namespace tributary::io {
 namespace {
@@ -17,7 +19,45 @@ uint64_t frame_bytes(const msghdr& message) {
   return bytes;
 }
 
+/// Returns the place of the header behind Ethernet, VLAN tags and IP without extension headers.
+std::optional<size_t> transport_offset(std::span<const std::byte> frame) {
+  size_t at = wire::EthernetHeader::kBytes;
+  const auto type = [&] { return load_be<uint16_t>(frame.data() + at - sizeof(uint16_t)); };
+  constexpr size_t kIpv6Bytes = 40;
+  while (frame.size() >= at + kIpv6Bytes) {
+    switch (type()) {
+      case wire::kEtherTypeVlan:
+      case wire::kEtherTypeServiceVlan:
+        at += wire::VlanTag::kBytes;
+        break;
+      case wire::kEtherTypeIpv4:
+        return at + (std::to_integer<size_t>(frame[at]) & 15) * 4;
+      case wire::kEtherTypeIpv6:
+        return at + kIpv6Bytes;
+      default:
+        return std::nullopt;
+    }
+  }
+  return std::nullopt;
+}
+
 }  // namespace
+
+std::optional<FrameNotes> moved_notes(FrameNotes notes, int64_t added_bytes,
+                                      std::span<const std::byte> bytes) {
+  if (added_bytes == 0) return notes;
+  const int64_t start = notes.checksum_start + added_bytes;
+  if (notes.gso_type != 0) {
+    const auto transport = transport_offset(bytes);
+    if (!transport || static_cast<int64_t>(*transport) != start) return std::nullopt;
+    notes.header_bytes = static_cast<uint16_t>(notes.header_bytes + added_bytes);
+  }
+  if (!notes.needs_checksum()) return notes;
+  // The program has removed the header with the checksum.
+  if (start < 0) return FrameNotes{};
+  notes.checksum_start = static_cast<uint16_t>(start);
+  return notes;
+}
 
 std::optional<OpenChecksum> open_checksum(const InlineSide::Outgoing& frame) {
   const size_t at = size_t{frame.notes.checksum_start} + frame.notes.checksum_offset;

@@ -56,11 +56,13 @@ class InlineSide {
 
   /// Receives at most `count_max` frames. They stay valid until the next receive().
   [[nodiscard]] virtual uint32_t receive(uint32_t count_max) = 0;
-  /// Returns a frame of the last receive().
+  /// Returns a frame of the last receive(). A program may use kHeadroomBytes before it.
   [[nodiscard]] virtual std::span<std::byte> frame(uint32_t index) const = 0;
-  /// Returns the kernel's notes on the frame of the last receive() that begins at `data`; null: it
-  /// has none.
-  [[nodiscard]] virtual const FrameNotes* notes_of(const std::byte* data) const = 0;
+  /// Returns the notes for sending a frame of the last receive().
+  /// @param bytes The frame as the program has left it, perhaps with another beginning.
+  /// @return nothing if it cannot be sent; see moved_notes().
+  [[nodiscard]] virtual std::optional<FrameNotes> notes_of(
+      std::span<const std::byte> bytes) const = 0;
   /// Sends the frames in order. Waits up to a millisecond for room.
   /// @return those sent; the others are lost.
   [[nodiscard]] virtual Sent send(std::span<const Outgoing> frames) = 0;
@@ -76,6 +78,15 @@ class InlineSide {
  protected:
   InlineSide() = default;
 };
+
+/// Returns the notes on a frame that a program has given other headers.
+/// @param notes Those on the frame as it came.
+/// @param added_bytes Bytes before its former first byte; negative: bytes removed.
+/// @param bytes The frame as it is.
+/// @return nothing if the frame stands for a train of segments and has other headers than Ethernet,
+///         VLAN tags and IP before them: no card could cut it.
+[[nodiscard]] std::optional<FrameNotes> moved_notes(FrameNotes notes, int64_t added_bytes,
+                                                    std::span<const std::byte> bytes);
 
 /// A checksum that a card should complete.
 struct OpenChecksum {

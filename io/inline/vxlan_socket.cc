@@ -63,7 +63,7 @@ void VxlanSocket::make_buffers() {
   send_vectors_.resize(kFramesEach);
   checksums_.resize(kFramesEach);
   for (uint32_t i = 0; i < kFramesEach; i++) {
-    vectors_[i] = {storage_.get() + size_t{i} * kStride, kStride};
+    vectors_[i] = {datagram(i), kDatagramBytesMax};
     headers_[i].msg_hdr.msg_iov = &vectors_[i];
     headers_[i].msg_hdr.msg_iovlen = 1;
     headers_[i].msg_hdr.msg_name = &senders_[i];
@@ -86,14 +86,13 @@ uint32_t VxlanSocket::receive(uint32_t count_max) {
       foreign_.add(1);
       continue;
     }
-    std::byte* const datagram = storage_.get() + size_t{i} * kStride;
-    const std::span<const std::byte> bytes(datagram, headers_[i].msg_len);
+    const std::span<const std::byte> bytes(datagram(i), headers_[i].msg_len);
     const auto frame = wire::vxlan_frame(bytes, config_.network);
     if (!frame) {
       (wire::vxlan_network(bytes) ? foreign_ : malformed_).add(1);
       continue;
     }
-    frames_[accepted++] = {datagram + kHeaderBytes, frame->size()};
+    frames_[accepted++] = {datagram(i) + kHeaderBytes, frame->size()};
   }
   return accepted;
 }

@@ -42,7 +42,9 @@ class VxlanSocket final : public InlineSide {
 
   [[nodiscard]] uint32_t receive(uint32_t count_max) override;
   [[nodiscard]] std::span<std::byte> frame(uint32_t index) const override { return frames_[index]; }
-  [[nodiscard]] const FrameNotes* notes_of(const std::byte*) const override { return nullptr; }
+  [[nodiscard]] std::optional<FrameNotes> notes_of(std::span<const std::byte>) const override {
+    return FrameNotes{};
+  }
   [[nodiscard]] Sent send(std::span<const Outgoing> frames) override;
   [[nodiscard]] int fd() const override { return socket_.get(); }
   [[nodiscard]] std::optional<uint64_t> rx_dropped() const override;
@@ -56,8 +58,13 @@ class VxlanSocket final : public InlineSide {
   [[nodiscard]] uint64_t malformed() const { return malformed_.value(); }
 
  private:
-  static constexpr uint32_t kStride = 65'600;
-  static_assert(wire::VxlanHeader::kBytes + kFrameBytesMax <= kStride);
+  static constexpr uint32_t kDatagramBytesMax = wire::VxlanHeader::kBytes + kFrameBytesMax;
+  /// Headroom of a program, which may also use the tunnel's header, and a datagram.
+  static constexpr uint32_t kStride = 65'664;
+  static_assert(engine::kHeadroomBytes + kDatagramBytesMax <= kStride);
+  [[nodiscard]] std::byte* datagram(uint32_t index) const {
+    return storage_.get() + size_t{index} * kStride + engine::kHeadroomBytes;
+  }
   /// The tunnel's header; the frame up to its checksum, the checksum, the rest.
   static constexpr uint32_t kPieces = 4;
 

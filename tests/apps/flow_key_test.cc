@@ -52,7 +52,8 @@ struct Metered {
 /// Returns the use of each instruction that parses the frame.
 std::map<std::string, microcode::AccessCount> measure(const Bytes& frame) {
   Metered m;
-  const microcode::MeteredHead head(frame, &m.meter, std::source_location::current());
+  const microcode::MeteredHead head(frame, microcode::kHeadroomBytes, &m.meter,
+                                    std::source_location::current());
   FlowPacket packet{};
   EXPECT_EQ(parse_flow(head, static_cast<uint32_t>(frame.size()), ThreadMarks<Metered>{m}, packet),
             FlowFit::kFits);

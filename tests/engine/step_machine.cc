@@ -68,7 +68,8 @@ void StepMachine::begin_start(std::span<const std::byte> packet, const Endpoint&
   current_ = &take_thread();
   current_->packet = *handle;
   current_->head_bytes = static_cast<uint32_t>(head.size());
-  std::copy(head.begin(), head.end(), current_->head.begin());
+  current_->head_first = engine::kHeadroomBytes;
+  std::copy(head.begin(), head.end(), current_->head());
   current_->layer = layer;
   current_->arrived_at = now_;
   current_->source = source;
@@ -196,17 +197,31 @@ void StepMachine::instruction(const microcode::Instruction& mark, const Place& p
 
 microcode::MeteredHead StepMachine::head(const Place& place) const {
   TRIB_ASSERT(current().packet.is_set());
-  return {std::span<const std::byte>(current_->head.data(), current_->head_bytes),
+  return {std::span<const std::byte>(current_->head(), current_->head_bytes), current_->head_first,
           starting_ ? nullptr : &meter_, place};
 }
 void StepMachine::write_head(uint32_t offset_bytes, std::span<const std::byte> bytes,
                              const Place& place) {
   TRIB_ASSERT(current().packet.is_set() && !current_->packet_ended);
   TRIB_ASSERT(offset_bytes + bytes.size() <= current_->head_bytes);
-  std::byte* const first = current_->head.data() + offset_bytes;
+  std::byte* const first = current_->head() + offset_bytes;
   std::memcpy(first, bytes.data(), bytes.size());
   packets_.write_head(current_->packet, offset_bytes, bytes);
   if (!starting_) meter_.write_lmem(first, static_cast<uint32_t>(bytes.size()), place);
+}
+void StepMachine::push_head(std::span<const std::byte> bytes, const Place& place) {
+  TRIB_ASSERT(arrived_as_frame() && !current_->packet_ended);
+  packets_.push_head(current_->packet, bytes);
+  const auto count = static_cast<uint32_t>(bytes.size());
+  current_->head_first -= count;
+  current_->head_bytes += count;
+  write_head(0, bytes, place);
+}
+void StepMachine::pop_head(uint32_t count) {
+  TRIB_ASSERT(arrived_as_frame() && !current_->packet_ended);
+  packets_.pop_head(current_->packet, count);
+  current_->head_first += count;
+  current_->head_bytes -= count;
 }
 uint32_t StepMachine::packet_size() const { return packets_.size(current().packet); }
 bool StepMachine::arrived_as_frame() const {
@@ -295,7 +310,7 @@ StepMachine::AccumulateLoop::AccumulateLoop(StepMachine& machine, int32_t* lanes
   thread_->in_leaf_loop = true;
   if (offset_bytes < thread_->head_bytes) {
     chunk_bytes_ = thread_->head_bytes - offset_bytes;
-    std::memcpy(thread_->chunk.data(), thread_->head.data() + offset_bytes, chunk_bytes_);
+    std::memcpy(thread_->chunk.data(), thread_->head() + offset_bytes, chunk_bytes_);
   } else {
     tail_offset_bytes_ = offset_bytes - thread_->head_bytes;
   }

@@ -133,6 +133,8 @@ class StepMachine {
   [[nodiscard]] microcode::MeteredHead head(const Place& place = Place::current()) const;
   void write_head(uint32_t offset_bytes, std::span<const std::byte> bytes,
                   const Place& place = Place::current());
+  void push_head(std::span<const std::byte> bytes, const Place& place = Place::current());
+  void pop_head(uint32_t count);
   [[nodiscard]] uint32_t packet_size() const;
   [[nodiscard]] bool arrived_as_frame() const;
   [[nodiscard]] const Endpoint& source() const;
@@ -164,10 +166,14 @@ class StepMachine {
     microcode::ThreadControl control;
     uint64_t number = 0;  ///< Counts all started threads; 0: free.
     engine::PacketHandle packet;
-    std::array<std::byte, engine::kHeadBytes> head;  ///< Local memory: the head is loaded here.
+    /// Local memory: the head is loaded behind the headroom.
+    std::array<std::byte, engine::kHeadroomBytes + engine::kHeadBytes> lmem;
+    uint32_t head_first = 0;
     uint32_t head_bytes = 0;
+    [[nodiscard]] std::byte* head() { return lmem.data() + head_first; }
     /// Local memory of a leaf loop: gradients fetched but not added yet.
-    std::array<std::byte, engine::kHeadBytes + microcode::kTailChunkBytes> chunk;
+    std::array<std::byte, engine::kHeadroomBytes + engine::kHeadBytes + microcode::kTailChunkBytes>
+        chunk;
     bool in_leaf_loop = false;
     bool packet_ended = false;
     engine::PacketLayer layer = engine::PacketLayer::kUdpPayload;

@@ -21,7 +21,7 @@ class MeteredHeadTest : public ::testing::Test {
     meter_.begin(kParse, 1, std::source_location::current());
   }
   [[nodiscard]] MeteredHead head(AccessMeter* meter) const {
-    return {bytes_, meter, std::source_location::current()};
+    return {bytes_, kHeadroomBytes, meter, std::source_location::current()};
   }
   /// Ends the instruction. @return its use.
   [[nodiscard]] AccessCount used() {

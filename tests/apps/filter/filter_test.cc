@@ -214,10 +214,10 @@ Outcome on_live_machine(std::vector<Bytes> packets) {
   engine::LiveMachine m(queue);
   m.begin_burst(Instant{});
   for (Bytes& bytes : packets) {
-    const engine::Packet packet{.data = bytes.data(),
-                                .size = static_cast<uint32_t>(bytes.size()),
-                                .layer = engine::PacketLayer::kFrame,
-                                .source = {}};
+    engine::Packet packet{.data = bytes.data(),
+                          .size = static_cast<uint32_t>(bytes.size()),
+                          .layer = engine::PacketLayer::kFrame,
+                          .source = {}};
     m.begin_packet(packet);
     filter_packet(m, state);
   }

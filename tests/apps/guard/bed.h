@@ -96,10 +96,10 @@ class Bed {
     m_.begin_burst(at);
     const uint64_t before = m_.counters().forwarded;
     // The machine takes a writable packet, and the guard only reads it.
-    const engine::Packet packet{.data = const_cast<std::byte*>(frame.data()),
-                                .size = static_cast<uint32_t>(frame.size()),
-                                .layer = layer,
-                                .source = {}};
+    engine::Packet packet{.data = const_cast<std::byte*>(frame.data()),
+                          .size = static_cast<uint32_t>(frame.size()),
+                          .layer = layer,
+                          .source = {}};
     m_.begin_packet(packet);
     app_.process(m_);
     m_.flush();

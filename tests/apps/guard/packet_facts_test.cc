@@ -21,10 +21,10 @@ FlowFit read(Bytes bytes, PacketFacts& facts,
              engine::PacketLayer layer = engine::PacketLayer::kFrame) {
   ForgettingQueue queue;
   engine::LiveMachine m(queue);
-  const engine::Packet packet{.data = bytes.data(),
-                              .size = static_cast<uint32_t>(bytes.size()),
-                              .layer = layer,
-                              .source = {}};
+  engine::Packet packet{.data = bytes.data(),
+                        .size = static_cast<uint32_t>(bytes.size()),
+                        .layer = layer,
+                        .source = {}};
   m.begin_packet(packet);
   facts = {};
   return read_packet(m, facts);

@@ -59,10 +59,10 @@ TEST(TelemetryAllocation, FlowsAllocateNothing) {
     app.begin_burst();
     // The flows drift, so that old ones end; every second packet is of a busy flow.
     const Bytes& frame = frames[i % 2 == 0 ? i % 20 : (i / 10 + i % 700) % frames.size()];
-    const engine::Packet packet{.data = const_cast<std::byte*>(frame.data()),
-                                .size = static_cast<uint32_t>(frame.size()),
-                                .layer = engine::PacketLayer::kFrame,
-                                .source = {}};
+    engine::Packet packet{.data = const_cast<std::byte*>(frame.data()),
+                          .size = static_cast<uint32_t>(frame.size()),
+                          .layer = engine::PacketLayer::kFrame,
+                          .source = {}};
     m.begin_packet(packet);
     app.process(m);
     app.run_timers(m, now);

@@ -110,10 +110,10 @@ class LiveBed {
   void packet(const Bytes& frame, Instant at,
               engine::PacketLayer layer = engine::PacketLayer::kFrame) {
     Bytes copy = frame;
-    const engine::Packet packet{.data = copy.data(),
-                                .size = static_cast<uint32_t>(copy.size()),
-                                .layer = layer,
-                                .source = {}};
+    engine::Packet packet{.data = copy.data(),
+                          .size = static_cast<uint32_t>(copy.size()),
+                          .layer = layer,
+                          .source = {}};
     run(at, [&] {
       m_.begin_packet(packet);
       app_.process(m_);

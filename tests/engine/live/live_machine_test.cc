@@ -35,7 +35,7 @@ class LiveMachineTest : public ::testing::Test {
 
 TEST_F(LiveMachineTest, HeadIsAtMost192BytesOfThePacket) {
   Bytes bytes(500);
-  const Packet packet = packet_of(bytes);
+  Packet packet = packet_of(bytes);
   machine_.begin_burst(Instant(seconds(3)));
   machine_.begin_packet(packet);
   EXPECT_EQ(machine_.head().size(), kHeadBytes);
@@ -44,9 +44,81 @@ TEST_F(LiveMachineTest, HeadIsAtMost192BytesOfThePacket) {
   EXPECT_FALSE(machine_.arrived_as_frame());
   EXPECT_EQ(machine_.now(), Instant(seconds(3)));
   Bytes small(20);
-  const Packet shorter = packet_of(small);
+  Packet shorter = packet_of(small);
   machine_.begin_packet(shorter);
   EXPECT_EQ(machine_.head().size(), 20U);
+}
+
+class FrameMachine : public LiveMachineTest {
+ protected:
+  FrameMachine() : LiveMachineTest(PacketLayer::kFrame) {}
+
+  /// Begins a frame of `size` bytes 0, 1, 2, … behind its headroom.
+  void begin(uint32_t size) {
+    memory_.resize(kHeadroomBytes + size);
+    for (uint32_t i = 0; i < size; i++) memory_[kHeadroomBytes + i] = static_cast<std::byte>(i);
+    packet_ = {.data = memory_.data() + kHeadroomBytes,
+               .size = size,
+               .layer = PacketLayer::kFrame,
+               .source = {},
+               .headroom_bytes = kHeadroomBytes};
+    machine_.begin_packet(packet_);
+  }
+  Bytes forwarded() {
+    machine_.forward();
+    machine_.flush();
+    auto sent = port_.take_sent(0);
+    EXPECT_EQ(sent.size(), 1U);
+    return sent.at(0).bytes;
+  }
+  [[nodiscard]] Bytes head() const {
+    const auto bytes = machine_.head().read(0, machine_.head().size());
+    return {bytes.begin(), bytes.end()};
+  }
+  Bytes memory_;
+  Packet packet_;
+};
+
+TEST_F(FrameMachine, HeadersAreRemovedAndPrepended) {
+  begin(6);
+  machine_.pop_head(4);
+  EXPECT_EQ(machine_.packet_size(), 2U);
+  EXPECT_EQ(head(), (Bytes{std::byte{4}, std::byte{5}}));
+  machine_.push_head(std::array{std::byte{7}, std::byte{8}, std::byte{9}});
+  const Bytes expected{std::byte{7}, std::byte{8}, std::byte{9}, std::byte{4}, std::byte{5}};
+  EXPECT_EQ(machine_.packet_size(), 5U);
+  EXPECT_EQ(head(), expected);
+  EXPECT_EQ(forwarded(), expected);
+}
+
+// The head ends where it ended when the packet arrived.
+TEST_F(FrameMachine, TheTailNeverComesIntoTheHead) {
+  begin(500);
+  machine_.pop_head(kHeadBytes);
+  EXPECT_EQ(machine_.head().size(), 0U);
+  EXPECT_EQ(machine_.packet_size(), 500 - kHeadBytes);
+  machine_.push_head(bytes_of(kHeadBytes + kHeadroomBytes, 1));
+  EXPECT_EQ(machine_.head().size(), kHeadBytes + kHeadroomBytes);
+  EXPECT_EQ(forwarded().size(), 500 + kHeadroomBytes);
+  begin(500);  // The next packet has a whole head again.
+  EXPECT_EQ(machine_.head().size(), kHeadBytes);
+}
+
+TEST_F(FrameMachine, MovesBeyondTheHeadAndItsRoomAreBugs) {
+  begin(20);
+  EXPECT_DEATH(machine_.pop_head(21), "");
+  EXPECT_DEATH(machine_.push_head(bytes_of(kHeadroomBytes + 1, 1)), "");
+  machine_.pop_head(1);
+  machine_.push_head(bytes_of(kHeadroomBytes + 1, 1));
+  EXPECT_DEATH(machine_.push_head(bytes_of(1, 1)), "");
+}
+
+TEST_F(LiveMachineTest, PayloadsWithoutAFrameKeepTheirSize) {
+  Bytes bytes(20);
+  Packet packet = packet_of(bytes);
+  machine_.begin_packet(packet);
+  EXPECT_DEATH(machine_.pop_head(1), "");
+  EXPECT_DEATH(machine_.push_head(bytes_of(1, 1)), "");
 }
 
 TEST_F(LiveMachineTest, PacketsLeaveAtFlush) {
@@ -111,7 +183,7 @@ TEST_F(LiveMachineTest, AccumulatesBigEndianGradients) {
   store_be<uint32_t>(bytes.data() + 4, 5);
   store_be<uint32_t>(bytes.data() + 8, 0xffffffff);  // -1.
   store_be<uint32_t>(bytes.data() + 12, 0x7fffffff);
-  const Packet packet = packet_of(bytes);
+  Packet packet = packet_of(bytes);
   machine_.begin_packet(packet);
   std::array<int32_t, 4> lanes{99, 99, 99, 77};
   machine_.accumulate(lanes.data(), 4, 3, Accumulate::kFirst).await_resume();

@@ -69,10 +69,10 @@ std::map<uint32_t, std::vector<std::byte>> live_results(const AggregationConfig&
   for (uint32_t block = 0; block < config.blocks; block++) {
     for (uint32_t s = 0; s < config.servers; s++) {
       auto bytes = bed.contribution(s, block);
-      const Packet packet{.data = bytes.data(),
-                          .size = static_cast<uint32_t>(bytes.size()),
-                          .layer = PacketLayer::kUdpPayload,
-                          .source = AggregationBed::address(s)};
+      Packet packet{.data = bytes.data(),
+                    .size = static_cast<uint32_t>(bytes.size()),
+                    .layer = PacketLayer::kUdpPayload,
+                    .source = AggregationBed::address(s)};
       machine.begin_burst(Instant());
       app.begin_burst();
       machine.begin_packet(packet);

@@ -77,6 +77,42 @@ TEST(PacketBuffer, TheHeadMayBeChangedUpToItsEnd) {
   EXPECT_DEATH(buffer.write_head(*handle, kHeadBytes - 1, two), "");
 }
 
+TEST(PacketBuffer, TheBeginningOfThePacketMoves) {
+  PacketBuffer buffer({.packet_count = 1, .packet_bytes_max = 2 * kHeadBytes});
+  Bytes expected(kHeadBytes + 5);
+  for (uint32_t i = 0; i < expected.size(); i++) expected[i] = static_cast<std::byte>(i);
+  const auto handle = buffer.store(expected);
+  const auto is_as_expected = [&] {
+    const auto bytes = buffer.bytes(*handle);
+    return Bytes(bytes.begin(), bytes.end()) == expected && buffer.size(*handle) == expected.size();
+  };
+  std::array<std::byte, 64> tail;
+  EXPECT_EQ(buffer.head_offset(*handle), kHeadroomBytes);
+
+  buffer.pop_head(*handle, 10);
+  expected.erase(expected.begin(), expected.begin() + 10);
+  EXPECT_TRUE(is_as_expected());
+  EXPECT_EQ(buffer.head(*handle).size(), kHeadBytes - 10);
+  EXPECT_EQ(buffer.head_offset(*handle), kHeadroomBytes + 10);
+  ASSERT_EQ(buffer.read_tail(*handle, 0, tail), 5U);
+  EXPECT_EQ(tail[0], static_cast<std::byte>(kHeadBytes));
+
+  const Bytes headers(kHeadroomBytes + 10, std::byte{9});
+  buffer.push_head(*handle, headers);
+  expected.insert(expected.begin(), headers.begin(), headers.end());
+  EXPECT_TRUE(is_as_expected());
+  EXPECT_EQ(buffer.head(*handle).size(), kHeadBytes + kHeadroomBytes);
+  EXPECT_EQ(buffer.head_offset(*handle), 0U);
+  EXPECT_EQ(buffer.read_tail(*handle, 0, tail), 5U);
+  EXPECT_DEATH(buffer.push_head(*handle, Bytes(1)), "");
+  EXPECT_DEATH(buffer.pop_head(*handle, kHeadBytes + kHeadroomBytes + 1), "");
+
+  // The slot's next packet begins behind its room again.
+  buffer.release(*handle);
+  const auto next = buffer.store(Bytes(3));
+  EXPECT_EQ(buffer.head_offset(*next), kHeadroomBytes);
+}
+
 TEST(PacketBuffer, TailReadsPastItsEndReturnNothing) {
   PacketBuffer buffer(kSmall);
   const auto packet = buffer.store(Bytes(200));  // 8 bytes of tail.
