@@ -4,7 +4,7 @@
 /// trains of packets.
 ///
 /// Model:   On a slow link the window is in queues, and naps cost no time if they are short beside
-///          the time of a window: with those of the slowest other rank they take half of it. That
+///          the time of a window: with those of the slowest other rank they take a third of it. That
 ///          time is measured after each pause, while nobody naps: the shortest of four windows, but
 ///          not the first, which a late rank holds up. Fast links leave no time for a nap.
 /// Source:  docs/notes/race.md has the measurements.
@@ -24,11 +24,11 @@ namespace tributary::host {
 class NapRule {
  public:
   /// A nap takes this part of the time of a window.
-  static constexpr int64_t kPerWindow = 4;
-  /// A shorter nap does not pay. Windows of 5 ms take several times as long as those of
+  static constexpr int64_t kPerWindow = 6;
+  /// A shorter nap does not pay. Windows of 5.4 ms take several times as long as those of
   /// processes that share two cores without a slow link.
-  static constexpr Duration kMin = microseconds(1250);
-  /// Assumed: a third of the 12 ms that a worker's windows take on their link.
+  static constexpr Duration kMin = microseconds(900);
+  /// Assumed: twice the nap for the 12 ms that a worker's windows take on a link of 1 Gbit/s.
   static constexpr Duration kMax = milliseconds(4);
   /// Windows that are measured, and those from one measurement to the next. Assumed.
   static constexpr uint32_t kMeasured = 4;

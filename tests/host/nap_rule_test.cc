@@ -42,9 +42,9 @@ class NapRules : public ::testing::Test {
   Progress progress_{.submitted = 1'000'000};
 };
 
-TEST_F(NapRules, ANapTakesAQuarterOfTheTimeOfAWindow) {
-  EXPECT_EQ(measure(milliseconds(12)), milliseconds(3));
-  EXPECT_EQ(measure(milliseconds(8)), milliseconds(2));
+TEST_F(NapRules, ANapTakesASixthOfTheTimeOfAWindow) {
+  EXPECT_EQ(measure(milliseconds(18)), milliseconds(3));
+  EXPECT_EQ(measure(milliseconds(12)), milliseconds(2));
 }
 
 TEST_F(NapRules, FastLinksHaveNone) {
@@ -62,13 +62,13 @@ TEST_F(NapRules, TheShortestWindowCounts) {
 }
 
 TEST_F(NapRules, LaterWindowsChangeNothingUntilTheNextPause) {
-  EXPECT_EQ(measure(milliseconds(8)), milliseconds(2));
-  for (int i = 0; i < 20; i++) EXPECT_EQ(hear_window(milliseconds(12)), milliseconds(2));
-  EXPECT_EQ(measure(milliseconds(12)), milliseconds(3));
+  EXPECT_EQ(measure(milliseconds(12)), milliseconds(2));
+  for (int i = 0; i < 20; i++) EXPECT_EQ(hear_window(milliseconds(18)), milliseconds(2));
+  EXPECT_EQ(measure(milliseconds(18)), milliseconds(3));
 }
 
 TEST_F(NapRules, AStreamWithoutPausesIsMeasuredAgain) {
-  EXPECT_EQ(measure(milliseconds(12)), milliseconds(3));
+  EXPECT_EQ(measure(milliseconds(18)), milliseconds(3));
   for (uint32_t i = 0; i < NapRule::kMeasuredEvery + NapRule::kMeasured + 3; i++) {
     hear_window(milliseconds(1));
   }
@@ -76,7 +76,7 @@ TEST_F(NapRules, AStreamWithoutPausesIsMeasuredAgain) {
 }
 
 TEST_F(NapRules, TheLastResultsDoNotWait) {
-  EXPECT_EQ(measure(milliseconds(12)), milliseconds(3));
+  EXPECT_EQ(measure(milliseconds(18)), milliseconds(3));
   progress_.submitted = progress_.heard + 2 * kWindow;
   EXPECT_EQ(rule_.next(progress_, kWindow, kNone, now_), milliseconds(3));
   progress_.heard++;
