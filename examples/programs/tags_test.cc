@@ -26,9 +26,9 @@ TEST(Tags, TheTagStandsBehindTheAddresses) {
   trib::Frame tagged = frame;
   constexpr std::array kTag{std::byte{0x81}, std::byte{0x00}, std::byte{0x01}, std::byte{0x2c}};
   tagged.insert(tagged.begin() + 12, kTag.begin(), kTag.end());
-  EXPECT_EQ(run("vlan-id=300", {frame}, 1), std::vector{tagged});
-  EXPECT_EQ(run("vlan-id=0", {tagged}, 1), std::vector{frame});
-  EXPECT_EQ(run("vlan-id=0", {frame}, 1), std::vector{frame});
+  EXPECT_EQ(run("vlan-id=300", {frame}, 1), std::vector<trib::Frame>{tagged});
+  EXPECT_EQ(run("vlan-id=0", {tagged}, 1), std::vector<trib::Frame>{frame});
+  EXPECT_EQ(run("vlan-id=0", {frame}, 1), std::vector<trib::Frame>{frame});
 }
 
 TEST(Tags, RemovingUndoesAdding) {
