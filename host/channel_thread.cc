@@ -71,8 +71,8 @@ ChannelThread::Loop ChannelThread::run_rounds() {
 }
 
 void ChannelThread::drop_ended() {
-  const auto ended = std::stable_partition(running_.begin(), running_.end(),
-                                           [](const Channel* each) { return !each->has_ended(); });
+  const auto ended = std::partition(running_.begin(), running_.end(),
+                                    [](const Channel* each) { return !each->has_ended(); });
   for (auto each = ended; each != running_.end(); ++each) (*each)->finish();
   running_.erase(ended, running_.end());
 }
