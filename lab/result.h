@@ -7,6 +7,7 @@
 /// Tests:   tests/lab/run_test.cc, tests/lab/sweep/run_output_test.cc
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdint>
@@ -147,13 +148,17 @@ inline constexpr size_t kTimelineBinsMax = 100'000;
 struct RunResult {
   // Headline.
   Duration mean_iteration;           ///< End of the median worker's last iteration / iterations.
-  Duration total;                    ///< Until the last worker has finished.
+  Duration total;                    ///< Until the last worker has finished, but for dropouts.
   std::vector<Duration> iterations;  ///< From one end of the median worker to the next.
   Duration typical_iteration;        ///< Unit of the straggler pattern; zero without one.
   std::string bottleneck;            ///< The limiting resource, in one line.
 
   std::vector<WorkerResult> workers;
-  uint64_t blocks = 0;           ///< Results received, over all workers.
+  /// Returns the number of workers that have dropped out. Times and shares are those of the others.
+  [[nodiscard]] uint32_t dropouts() const {
+    return static_cast<uint32_t>(std::ranges::count_if(workers, &WorkerResult::dropped_out));
+  }
+  uint64_t blocks = 0;           ///< Results received, over all workers but dropouts.
   uint64_t degraded_blocks = 0;  ///< Results received that lack a source.
   uint64_t skipped_blocks = 0;   ///< Results received of blocks that some worker skipped.
   [[nodiscard]] double degraded_fraction() const { return of_blocks(degraded_blocks); }
@@ -161,7 +166,8 @@ struct RunResult {
   /// Returns the share of the sums that never reached a worker, of these and the results received.
   [[nodiscard]] double missed_fraction() const {
     uint64_t missed = 0;
-    for (const WorkerResult& worker : workers) missed += worker.sums_missed;
+    for (const WorkerResult& worker : workers)
+      missed += worker.dropped_out ? 0 : worker.sums_missed;
     return missed == 0 ? 0 : static_cast<double>(missed) / static_cast<double>(missed + blocks);
   }
   [[nodiscard]] double of_blocks(uint64_t count) const {
@@ -185,7 +191,7 @@ struct RunResult {
   uint64_t timeline_later = 0;  ///< Packets after kTimelineBinsMax bins.
   std::vector<AggregatorResult> aggregators;
 
-  /// Where trains may have changed the result; one line each. Empty with single packets.
+  /// Workers that dropped out, and places where trains may have changed the result; a line each.
   std::vector<std::string> warnings;
 
   uint64_t packets = 0;  ///< Simulated packets delivered over links.

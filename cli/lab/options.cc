@@ -36,7 +36,7 @@ void print_warnings(std::span<const lab::Point> points, const lab::RunnerOutcome
     }
   }
   if (count <= kShownMax) return;
-  print_error("{}: warning: {} more points lost packets in trains\n", command, count - kShownMax);
+  print_error("{}: warning: {} more points have warnings\n", command, count - kShownMax);
 }
 
 /// Returns what has become of the finished points of an interrupted run.

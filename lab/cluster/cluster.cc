@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <string_view>
 #include <utility>
@@ -292,7 +293,15 @@ std::vector<Cluster::Loss> Cluster::losses(const RunResult& network) const {
   return all;
 }
 
-std::vector<std::string> Cluster::warnings(const RunResult& network) const {
+/// Returns a warning if workers of a job have dropped out.
+std::vector<std::string> Cluster::dropout_warnings(const RunResult& job, const std::string& name) {
+  if (job.dropouts() == 0) return {};
+  return {fmt::format("{}{} of {} workers dropped out; times and shares are those of the others",
+                      name.empty() ? "" : fmt::format("job '{}': ", name), job.dropouts(),
+                      job.workers.size())};
+}
+
+std::vector<std::string> Cluster::train_warnings(const RunResult& network) const {
   if (network_scenario_.train == 1) return {};
   std::vector<std::string> all;
   for (const auto& job : jobs_) {
@@ -361,7 +370,8 @@ Result<RunResult> Cluster::run(RunObserver* observer) {
   result.timeline_later = timeline_later_;
   collect_network(result);
   result.bottleneck = bottleneck(result);
-  result.warnings = warnings(result);
+  result.warnings = dropout_warnings(result, jobs_[0]->name());
+  std::ranges::move(train_warnings(result), std::back_inserter(result.warnings));
   if (const auto good = check_faithful(result.aggregators); !good) {
     return tl::unexpected(good.error());
   }
@@ -378,6 +388,7 @@ Result<SharedResult> Cluster::run_shared(RunObserver* observer) {
     one.backend = job->scenario().backend;
     one.began_at = job->began_at().since_start();
     one.run = job->collect(network_, core_.now());
+    std::ranges::move(dropout_warnings(one.run, one.name), std::back_inserter(result.warnings));
     all.workers.insert(all.workers.end(), one.run.workers.begin(), one.run.workers.end());
     result.jobs.push_back(std::move(one));
   }
@@ -386,7 +397,7 @@ Result<SharedResult> Cluster::run_shared(RunObserver* observer) {
     return tl::unexpected(good.error());
   }
   result.bottleneck = bottleneck(all);
-  result.warnings = warnings(all);
+  std::ranges::move(train_warnings(all), std::back_inserter(result.warnings));
   result.total = core_.now() - began_at_;
   result.links = std::move(all.links);
   result.aggregators = std::move(all.aggregators);

@@ -79,7 +79,9 @@ class Cluster {
   [[nodiscard]] std::vector<Loss> losses(const RunResult& network) const;
   /// Returns warnings about trains: they are too long for a job's buckets, or buffers, queues or cables
   /// lost them. @param network As above.
-  [[nodiscard]] std::vector<std::string> warnings(const RunResult& network) const;
+  [[nodiscard]] std::vector<std::string> train_warnings(const RunResult& network) const;
+  [[nodiscard]] static std::vector<std::string> dropout_warnings(const RunResult& job,
+                                                                 const std::string& name);
   /// Refuses a result that depends on the order of packets in a train: a PFE dropped packets and
   /// workers repaired the losses.
   [[nodiscard]] Result<void> check_faithful(const std::vector<AggregatorResult>& aggregators) const;

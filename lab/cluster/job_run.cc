@@ -255,15 +255,27 @@ RunResult JobRun::collect(const net::Network& network, Instant now) const {
   for (uint32_t rank = 0; rank < trainers_.size(); rank++) {
     result.workers.push_back(trainers_[rank]->result());
     note_traffic(network, rank, result.workers.back());
+    result.wrong_sums += trainers_[rank]->wrong_sums();
+    result.checked_sums += trainers_[rank]->checked_sums();
+    if (trainers_[rank]->dropped_out()) continue;
     const host::CommunicatorCounters& counters = workers_[rank]->protocol().counters();
     result.blocks += counters.blocks * terms_.scenario.train;
     result.degraded_blocks += counters.degraded_blocks * terms_.scenario.train;
-    result.wrong_sums += trainers_[rank]->wrong_sums();
-    result.checked_sums += trainers_[rank]->checked_sums();
   }
+  if (result.dropouts() > 0) result.total = time_of_the_others();
   result.skipped_blocks = skipped_blocks();
   result.block_latency = summarise(latency_.summary());
   return result;
+}
+
+/// Returns the time of the slowest worker that has not dropped out.
+Duration JobRun::time_of_the_others() const {
+  Instant last = began_at_;
+  for (const auto& trainer : trainers_) {
+    if (!trainer->dropped_out() && !trainer->ends().empty())
+      last = std::max(last, trainer->ends().back());
+  }
+  return last - began_at_;
 }
 
 std::vector<std::string> JobRun::losses() const {
@@ -303,8 +315,9 @@ uint64_t JobRun::skipped_blocks() const {
   for (const auto& [place, blocks] : buckets) {
     const uint32_t iteration = place.first;
     const auto receivers =
-        std::count_if(trainers_.begin(), trainers_.end(),
-                      [&](const auto& trainer) { return trainer->ends().size() > iteration; });
+        std::count_if(trainers_.begin(), trainers_.end(), [&](const auto& trainer) {
+          return trainer->ends().size() > iteration && !trainer->dropped_out();
+        });
     count += blocks * terms_.scenario.train * static_cast<uint64_t>(receivers);
   }
   return count;

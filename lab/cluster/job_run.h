@@ -98,6 +98,7 @@ class JobRun {
   [[nodiscard]] Error stuck_error() const;
   [[nodiscard]] tl::unexpected<Error> named(const std::string& text) const;
   void note_traffic(const net::Network& network, uint32_t rank, WorkerResult& worker) const;
+  [[nodiscard]] Duration time_of_the_others() const;
   [[nodiscard]] uint64_t skipped_blocks() const;
   void collect_iterations(RunResult& result) const;
 

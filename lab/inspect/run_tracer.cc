@@ -79,7 +79,7 @@ Result<void> RunTracer::begin(const RunInside& inside) {
   return failure(
       "this back end's inside is not modelled, so there is nothing to trace but what links carry "
       "(--links); back ends with a modelled inside: trio-ml, trio-ml-wait, switchml-64, "
-      "switchml-256");
+      "switchml-64-timeout, switchml-256, switchml-on-trio");
 }
 
 void RunTracer::take_snapshots(Instant at) {

@@ -50,9 +50,8 @@ std::string headline(const RunResult& result) {
   TextTable table({0, 2});
   table.add({"mean iteration", ms(result.mean_iteration), "ms"});
   table.add({"total", ms(result.total), "ms"});
-  const auto dropouts = std::ranges::count_if(result.workers, &WorkerResult::dropped_out);
-  if (dropouts != 0) {
-    table.add({"dropped out", fmt::format("{} of {}", dropouts, result.workers.size()),
+  if (result.dropouts() != 0) {
+    table.add({"dropped out", fmt::format("{} of {}", result.dropouts(), result.workers.size()),
                "workers; times and shares are those of the others"});
   }
   if (result.typical_iteration > Duration()) {

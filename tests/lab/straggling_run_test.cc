@@ -322,39 +322,6 @@ TEST(StragglingRun, StandstillCountsAsSlept) {
   }
 }
 
-/// A worker that pauses until its results are evicted: a small cache, and no worker waits for it.
-Scenario forgetful() {
-  Scenario scenario = four_workers(Backend::kTrioMl);
-  scenario.model.bucket_bytes = {4096 * 32, 4096 * 32};
-  scenario.window = 16;
-  scenario.mitigation.history = 1;
-  scenario.mitigation.timeout = milliseconds(1);
-  scenario.mitigation.permanent_after = milliseconds(10);
-  scenario.straggler.pattern = Straggling::kPause;
-  scenario.straggler.worker = 1;
-  scenario.straggler.pause_at = milliseconds(25);
-  scenario.straggler.pause_for = milliseconds(200);
-  scenario.iterations = 40;
-  return scenario;
-}
-
-TEST(StragglingRun, WorkerPastTheCacheDropsOut) {
-  const RunResult result = run_well(forgetful());
-  EXPECT_TRUE(result.workers[1].dropped_out);
-  EXPECT_LT(result.workers[1].iterations, 40U);
-  EXPECT_EQ(result.workers[0].iterations, 40U);
-  EXPECT_EQ(result.iterations.size(), 40U);
-}
-
-TEST(StragglingRun, WorkerPastTheCacheMayStopTheRun) {
-  Scenario scenario = forgetful();
-  scenario.mitigation.on_desynchronised = OnDesynchronised::kStop;
-  const auto result = run_scenario(scenario);
-  ASSERT_FALSE(result.has_value());
-  EXPECT_NE(result.error().text.find("worker 1"), std::string::npos) << result.error().text;
-  EXPECT_NE(result.error().text.find("desynchronised"), std::string::npos);
-}
-
 TEST(StragglingRun, PauseDelaysTheWaitingWorkers) {
   Scenario scenario = four_workers(Backend::kWaitingSwitch);
   const RunResult without = run_well(scenario);
