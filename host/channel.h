@@ -91,7 +91,7 @@ class Channel {
           Owner& owner, Urgency urgency = Urgency());
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
-  /// @pre The channel has no thread, or its thread has finished.
+  /// @pre No thread drives the channel.
   ~Channel() = default;
 
   // --- Any thread ---

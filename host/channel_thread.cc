@@ -17,6 +17,14 @@ constexpr Duration kSleepMax = milliseconds(100);
 
 // --- Any thread ---
 
+ChannelThread::~ChannelThread() {
+  {
+    const std::lock_guard lock(mutex_);
+    for (Channel* each : channels_) each->leave();
+  }
+  finish();
+}
+
 void ChannelThread::add(Channel& channel) {
   const std::lock_guard lock(mutex_);
   TRIB_ASSERT(!finishing_);
@@ -77,7 +85,7 @@ void ChannelThread::drop_ended() {
   running_.erase(ended, running_.end());
 }
 
-/// Waits as long as it costs no time.
+/// Naps, yields or sleeps until there may be work.
 void ChannelThread::pause(const Loop& loop) {
   waits_now_ = !loop.is_busy;
   if (loop.is_full) return expect_packets();

@@ -7,7 +7,7 @@
 ///          channel. On slow links, a loop with packets may take a nap (host/nap_rule.h).
 /// Threads: Any thread may call add(); one thread calls finish().
 /// Errors:  None.
-/// Memory:  A channel stays in place until finish() returns.
+/// Memory:  A channel outlives its thread.
 /// Tests:   tests/host/channel_thread_test.cc, tests/host/communicator_threads_test.cc
 #pragma once
 
@@ -26,7 +26,8 @@ namespace tributary::host {
 class ChannelThread {
  public:
   ChannelThread() = default;
-  ~ChannelThread() { finish(); }
+  /// Calls leave() of each channel, and finish().
+  ~ChannelThread();
   ChannelThread(const ChannelThread&) = delete;
   ChannelThread& operator=(const ChannelThread&) = delete;
 
@@ -59,7 +60,7 @@ class ChannelThread {
   std::vector<Channel*> running_;
   io::WaitSet waits_;
   Instant busy_at_;         ///< Time of the last packet, either way.
-  bool waits_now_ = false;  ///< No packet since the last pause.
+  bool waits_now_ = false;  ///< The thread has paused since the last packet.
   YieldRule yield_rule_;
 
   // Under the mutex.

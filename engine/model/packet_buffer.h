@@ -70,7 +70,7 @@ class PacketBuffer {
   [[nodiscard]] uint32_t size(PacketHandle packet) const { return slot_of(packet).size; }
   /// Changes bytes of the head. @pre the bytes lie within it.
   void write_head(PacketHandle packet, uint32_t offset_bytes, std::span<const std::byte> bytes);
-  /// Prepends bytes to the packet. @pre kHeadroomBytes more were not pushed than popped.
+  /// Prepends bytes to the packet. @pre at most kHeadroomBytes more are pushed than popped.
   void push_head(PacketHandle packet, std::span<const std::byte> bytes);
   /// Removes the first bytes of the packet. @pre they lie within the head.
   void pop_head(PacketHandle packet, uint32_t count);

@@ -187,5 +187,14 @@ TEST_F(ChannelThreadTest, AThreadWithoutChannelsEnds) {
   thread.finish();
 }
 
+TEST_F(ChannelThreadTest, ItsEndIsThatOfItsChannels) {
+  {
+    ChannelThread thread;
+    for (size_t i = 0; i < 2; i++) thread.add(make_channel());
+  }
+  EXPECT_TRUE(has_ended(0));
+  EXPECT_TRUE(has_ended(1));
+}
+
 }  // namespace
 }  // namespace tributary::host
