@@ -99,6 +99,10 @@ class PortQueue {
   /// it has joined (UDP_GRO) as one. Makes a system call. Any thread.
   [[nodiscard]] virtual std::optional<uint64_t> rx_dropped() const { return {}; }
 
+  /// Tells whether packets that have not left fill half of the send buffer or more, for example because
+  /// nobody answers the ARP requests for their addresses. Makes a system call.
+  [[nodiscard]] virtual bool is_send_crowded() const { return false; }
+
   /// Calls the visitor for each counter that only this kind of port has. Any thread.
   using CounterVisitor = std::function<void(const char* name, uint64_t value)>;
   virtual void visit_counters(const CounterVisitor&) const {}

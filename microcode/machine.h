@@ -147,6 +147,9 @@ concept Machine = requires(M m, const M& c, Instruction instruction, Xtxn xtxn, 
   m.send(bytes, destinations);
   /// Sends a small packet (at most kHeadBytes) from local memory to one destination.
   m.send_small(bytes, Endpoint{});
+  /// Tells whether the port has little room for packets, so that a program should leave out replies
+  /// that it owes nobody. May take as long as a system call. @see engine::PortQueue
+  { c.is_send_crowded() } -> std::same_as<bool>;
   /// After this returns, the caller may change a payload that was sent before.
   m.release_payload(bytes);
 

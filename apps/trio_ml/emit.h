@@ -47,14 +47,15 @@ void send_control(M& m, Job& job, const Message& message, const Endpoint& to) {
   send_control(m, &job, message, to);
 }
 
-/// Sends a reply to a sender that is not a member, unless it is larger than the sender's packet or the
-/// budget for such replies is spent. So nobody can use the aggregator to amplify traffic.
+/// Sends a reply to a sender that is not a member, unless it is larger than the sender's packet, the
+/// budget for such replies is spent, or half of the port's send buffer is full. So nobody can use the
+/// aggregator to amplify traffic, and replies to addresses that do not exist leave room for results.
 template <microcode::Machine M>
 void send_to_stranger(M& m, Shard& shard, Job* job, Message message, uint32_t packet_bytes,
                       const Endpoint& to, Outcome sent) {
   if (job != nullptr) flag_control(*job, message);
   const uint32_t size = encoded_head_bytes(message.header, message.extension);
-  if (size > packet_bytes || !shard.take_stranger_token(m.now())) {
+  if (size > packet_bytes || !shard.take_stranger_token(m.now()) || m.is_send_crowded()) {
     count(m, shard, Outcome::kReplyWithheld);
     return;
   }

@@ -79,7 +79,8 @@ class LiveCore {
     return processed;
   }
 
-  /// Lets a program that has a last word send it, after the last round.
+  /// Lets the program send its final packets, such as notices to members. Call it after the last
+  /// round.
   void stop(Instant now) {
     if constexpr (requires { program_.stop(machine_); }) {
       machine_.begin_burst(now);

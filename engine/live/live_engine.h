@@ -33,7 +33,7 @@ struct LiveEngineConfig {
   /// Longest sleep. If a wake-up is lost, stop(), inspect() and visit() wait at most this long.
   Duration sleep_max = milliseconds(100);
   uint32_t cpu_percent = 100;  ///< Share of a CPU that each core may use, 1 … 100.
-  /// Core i runs on the i-th of these CPUs, and starts over behind the last. Empty: on any.
+  /// Core i runs on cpus[i modulo the size]. Empty: on any CPU.
   std::vector<int> cpus = {};
 };
 
@@ -139,7 +139,7 @@ class LiveEngine {
   }
   /// Waits for the last visit.
   static void await(Slot& slot, const Visitor& visitor) {
-    // Acquire: pairs with the release in run_visitor(); shows what the visitor has written.
+    // Acquire: pairs with the release in run_visitor(); shows the visitor's writes.
     slot.visitor.wait(&visitor, std::memory_order_acquire);
   }
 

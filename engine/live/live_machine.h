@@ -150,6 +150,7 @@ class LiveMachine {
     std::memcpy(copy, payload.data(), payload.size());
     add_pending(copy, static_cast<uint32_t>(payload.size()), destination);
   }
+  [[nodiscard]] bool is_send_crowded() const { return queue_.is_send_crowded(); }
   /// Flushes, so the caller may change any payload that was sent before.
   void release_payload(std::span<const std::byte>) { flush(); }
 

@@ -176,6 +176,7 @@ class ModelMachine {
 
   void send(std::span<const std::byte> payload, std::span<const Endpoint> destinations);
   void send_small(std::span<const std::byte> payload, const Endpoint& destination);
+  [[nodiscard]] static bool is_send_crowded() { return false; }
   void release_payload(std::span<const std::byte>) {}  // send() has copied it.
   void forward();
   void drop(uint32_t reason);

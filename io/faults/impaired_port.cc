@@ -68,6 +68,7 @@ class alignas(128) ImpairedPort::Queue final : public engine::PortQueue, public 
   void wake() override { inner_.wake(); }
   engine::PortCounters counters() const override { return inner_.counters(); }
   std::optional<uint64_t> rx_dropped() const override { return inner_.rx_dropped(); }
+  bool is_send_crowded() const override { return inner_.is_send_crowded(); }
 
   FaultCounts rx_faults() const { return rx_.counts(); }
   FaultCounts tx_faults() const { return tx_.counts(); }

@@ -59,7 +59,8 @@ class VxlanSocket final : public InlineSide {
 
  private:
   static constexpr uint32_t kDatagramBytesMax = wire::VxlanHeader::kBytes + kFrameBytesMax;
-  /// Headroom of a program, which may also use the tunnel's header, and a datagram.
+  /// Bytes from one buffer to the next: a program's headroom and one datagram. A program may also
+  /// overwrite the tunnel's header.
   static constexpr uint32_t kStride = 65'664;
   static_assert(engine::kHeadroomBytes + kDatagramBytesMax <= kStride);
   [[nodiscard]] std::byte* datagram(uint32_t index) const {

@@ -141,8 +141,9 @@ class alignas(128) Queue final : public engine::PortQueue, public engine::WaitSo
     return (value >> field.shift_bits) & (core_count() - 1);
   }
 
+  /// @return false if packets, or the end of the connection, are still to be received.
   bool prepare_sleep() {
-    if (hung_up_) return true;
+    if (hung_up_) return has_reported_hang_up();
     for (Core& core : cores_) {
       if (core.from.prepare_sleep()) continue;
       for (Core& each : cores_) each.from.end_sleep();
@@ -163,10 +164,11 @@ class alignas(128) Queue final : public engine::PortQueue, public engine::WaitSo
     }
   }
 
+  bool has_reported_hang_up() const { return counters_.peer_closed.value() != 0; }
+
   /// Counts the end of the connection, once, when all packets have been received.
   void report_hang_up() {
-    if (!hung_up_ || counters_.peer_closed.value() != 0) return;
-    counters_.peer_closed.add(1);
+    if (hung_up_ && !has_reported_hang_up()) counters_.peer_closed.add(1);
   }
 
   const Opened opened_;

@@ -68,6 +68,7 @@ class alignas(128) UdpAndLocalPort::Queue final : public engine::PortQueue {
   void wake() override { udp_.wake(); }
   engine::PortCounters counters() const override { return udp_.counters() + lane_.counters(); }
   std::optional<uint64_t> rx_dropped() const override { return udp_.rx_dropped(); }
+  bool is_send_crowded() const override { return udp_.is_send_crowded(); }
 
  private:
   /// Asks the rings first, because that costs no system call. The sockets go first after they have

@@ -77,6 +77,10 @@ Result<Endpoint> resolve(std::string_view text, uint16_t default_port) {
   hints.ai_socktype = SOCK_DGRAM;
   addrinfo* answers = nullptr;
   const int status = getaddrinfo(parts->host.c_str(), nullptr, &hints, &answers);
+  if (status != 0 && ipv6 && parts->host.find('%') != std::string::npos) {
+    return failure(fmt::format(
+        "'{}' is not an IPv6 address of an interface of this machine; 'ip link' lists them", text));
+  }
   if (status != 0 && ipv6) {
     return failure(
         fmt::format("'{}' is not an IPv6 address; with a port write [ADDRESS]:PORT", text));

@@ -61,6 +61,7 @@ class alignas(128) UdpPort::Queue final : public engine::PortQueue, public engin
 
   engine::PortCounters counters() const override { return counters_.read(); }
   std::optional<uint64_t> rx_dropped() const override { return udp_rx_dropped(socket_.get()); }
+  bool is_send_crowded() const override { return udp_send_is_crowded(socket_.get()); }
 
  private:
   const FileDescriptor socket_;

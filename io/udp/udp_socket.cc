@@ -308,14 +308,30 @@ Result<UdpSockets> open_udp_sockets(const UdpPortConfig& config) {
   return port;
 }
 
-std::optional<uint64_t> udp_rx_dropped(int socket) {
-  std::array<uint32_t, SK_MEMINFO_VARS> info{};
+namespace {
+
+using MemoryInfo = std::array<uint32_t, SK_MEMINFO_VARS>;
+
+/// @return nothing if the kernel does not tell.
+std::optional<MemoryInfo> memory_info(int socket) {
+  MemoryInfo info{};
   socklen_t size = sizeof info;
-  if (::getsockopt(socket, SOL_SOCKET, SO_MEMINFO, info.data(), &size) != 0 ||
-      size <= SK_MEMINFO_DROPS * sizeof(uint32_t)) {
-    return {};
-  }
-  return info[SK_MEMINFO_DROPS];
+  const bool told = ::getsockopt(socket, SOL_SOCKET, SO_MEMINFO, info.data(), &size) == 0 &&
+                    size > SK_MEMINFO_DROPS * sizeof(uint32_t);
+  return told ? std::optional(info) : std::nullopt;
+}
+
+}  // namespace
+
+std::optional<uint64_t> udp_rx_dropped(int socket) {
+  const auto info = memory_info(socket);
+  if (!info) return {};
+  return (*info)[SK_MEMINFO_DROPS];
+}
+
+bool udp_send_is_crowded(int socket) {
+  const auto info = memory_info(socket);
+  return info && (*info)[SK_MEMINFO_WMEM_ALLOC] >= (*info)[SK_MEMINFO_SNDBUF] / 2;
 }
 
 }  // namespace tributary::io

@@ -39,4 +39,8 @@ struct UdpSockets {
 /// engine::PortQueue::rx_dropped().
 [[nodiscard]] std::optional<uint64_t> udp_rx_dropped(int socket);
 
+/// Tells whether packets that have not left fill half of the send buffer or more. See
+/// engine::PortQueue::is_send_crowded().
+[[nodiscard]] bool udp_send_is_crowded(int socket);
+
 }  // namespace tributary::io

@@ -156,6 +156,7 @@ class StepMachine {
 
   void send(std::span<const std::byte> payload, std::span<const Endpoint> destinations);
   void send_small(std::span<const std::byte> payload, const Endpoint& destination);
+  [[nodiscard]] static bool is_send_crowded() { return false; }
   void release_payload(std::span<const std::byte> payload);
   void forward();
   void drop(uint32_t reason);

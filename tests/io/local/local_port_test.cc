@@ -5,9 +5,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <thread>
+#include <vector>
 
 #include "base/byte_order.h"
 #include "tests/io/local/local_bed.h"
@@ -166,6 +168,32 @@ TEST(LocalPortTest, ClientLearnsOfTheServersEndAfterTheLastPacket) {
   client.send(bytes_of("anybody?"));
   EXPECT_EQ(client.queue().counters().tx_refused, 1U);
   EXPECT_EQ(client.queue().counters().peer_closed, 1U);
+}
+
+// A thread that drives several ports receives from a port only after a wait that found it ready.
+TEST(LocalPortTest, EndThatComesWithAPacketIsFoundWithoutAnotherWakeUp) {
+  LocalBed bed;
+  const Client client(bed.address());
+  client.send(bytes_of("hello"));
+  const Endpoint source = bed.receive().source;
+  engine::WaitSource& waits = *client.queue().wait_source();
+  std::vector<pollfd> polled;
+  ASSERT_TRUE(waits.begin_wait(polled));
+  bed.send(bytes_of("good-bye"), source);
+  bed.server.reset();
+  await([&] {
+    ::poll(polled.data(), polled.size(), 100);
+    return (polled[1].revents & POLLHUP) != 0;
+  });
+  waits.end_wait(polled);
+  EXPECT_EQ(client.receive(), bytes_of("good-bye"));
+  polled.clear();
+  EXPECT_FALSE(waits.begin_wait(polled));
+  std::array<engine::Packet, 1> burst;
+  EXPECT_EQ(client.queue().receive(burst), 0U);
+  EXPECT_EQ(client.queue().counters().peer_closed, 1U);
+  EXPECT_TRUE(waits.begin_wait(polled));  // There is nothing more to receive.
+  waits.end_wait(polled);
 }
 
 TEST(LocalPortTest, RestartedServerTakesNewClients) {

@@ -36,6 +36,7 @@ TEST(Resolve, ResolvesTheInterfaceOfALinkLocalAddress) {
   const auto endpoint = resolve("[fe80::1%lo]:7", 0);
   if (!endpoint) GTEST_SKIP() << "no IPv6 here: " << endpoint.error().text;
   EXPECT_NE(endpoint->scope_id, 0U);
+  EXPECT_EQ(endpoint->to_string(), "[fe80::1%lo]:7");
 }
 
 TEST(Resolve, ErrorsNameTheTextInOneLine) {
@@ -58,6 +59,10 @@ TEST(Resolve, ErrorsNameTheTextInOneLine) {
   EXPECT_EQ(error("[::1]:"), "error: '[::1]:' is not [ADDRESS]:PORT");
   EXPECT_EQ(error("::1:12000", 12000),
             "error: '::1:12000' is not an IPv6 address; with a port write [ADDRESS]:PORT");
+  EXPECT_EQ(
+      error("[fe80::1%absent0]:7"),
+      "error: '[fe80::1%absent0]:7' is not an IPv6 address of an interface of this machine; 'ip "
+      "link' lists them");
   // A label of 64 letters is too long for DNS, so no server is asked.
   const std::string label(64, 'a');
   EXPECT_TRUE(

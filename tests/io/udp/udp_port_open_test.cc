@@ -188,6 +188,28 @@ bool enter_network(int mtu) {
   return ioctl(control.get(), SIOCSIFFLAGS, &request) == 0;
 }
 
+bool run(const char* command) { return std::system(command) == 0; }
+
+/// Packets to addresses that nobody has wait for ARP, and count against the send buffer.
+TEST(UdpPort, TellsThatPacketsToAbsentAddressesFillTheSendBuffer) {
+  bool made = false;
+  std::thread([&] {
+    made = unshare(CLONE_NEWNET) == 0 && run("ip link add wire_a type veth peer name wire_b") &&
+           run("ip address add 10.77.0.1/24 dev wire_a") && run("ip link set wire_a up") &&
+           run("ip link set wire_b up");
+    if (!made) return;
+    const auto port =
+        open({.local = Endpoint::ipv4(0x0a4d0001, 0), .send_buffer_bytes = 128U << 10});
+    EXPECT_FALSE(port->queue(0).is_send_crowded());
+    const Bytes reply = numbered(1, 100);
+    for (uint32_t i = 0; i < 1000 && !port->queue(0).is_send_crowded(); i++) {
+      port->queue(0).transmit(std::array{to(reply, Endpoint::ipv4(0x0a4d0002 + i % 200, 12000))});
+    }
+    EXPECT_TRUE(port->queue(0).is_send_crowded());
+  }).join();
+  if (!made) GTEST_SKIP() << "needs root, network namespaces and the ip command";
+}
+
 TEST(UdpPort, SendsPacketsSinglyIfTheDeviceRefusesTrains) {
   bool entered = false;
   std::thread([&] {
