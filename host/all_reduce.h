@@ -68,11 +68,15 @@ struct HalfTensor {
 
 enum class Status : uint8_t {
   kOk,
-  kOverflow,        ///< Some rank's value times scale does not fit; tensors are unspecified.
-  kNotFinite,       ///< Some rank's tensor holds an infinity or a NaN; their blocks are NaN.
-  kPeerMissing,     ///< The deadline passed and the named ranks have not contributed.
-  kPeerLeft,        ///< A rank left or restarted while this rank waited for it.
-  kAggregatorGone,  ///< The deadline passed without any answer from the aggregator.
+  kOverflow,   ///< Some rank's value times scale does not fit; tensors are unspecified.
+  kNotFinite,  ///< Some rank's tensor holds an infinity or a NaN; their blocks are NaN.
+  /// The named ranks fell silent (job key `silence`), or did not join or contribute by the
+  /// deadline.
+  kPeerMissing,
+  kPeerLeft,  ///< A rank left or restarted while this rank waited for it.
+  /// The aggregator was stopped or removed the job, or it did not answer: by the deadline, for
+  /// server_silent (CommunicatorConfig), or while its machine refused packets to its port.
+  kAggregatorGone,
   kSessionLost,     ///< The aggregator was restarted or has ended this session.
   kDesynchronised,  ///< This rank lags behind the result cache; rejoin with fresh parameters.
   kMismatch,        ///< Ranks disagree about a tensor: length, type, scale, operation.

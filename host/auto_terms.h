@@ -78,8 +78,9 @@ static_assert(auto_window(352, 6) == 341);               // 2048 / 6
 static_assert(auto_window(2048, 4) == 95);               // 786432 / 8256
 static_assert(auto_window(2048, 32) == kAutoWindowMin);  // 131072 / 8256 = 15
 
-/// Windows of all channels of a worker together, over the window to a single aggregator. Assumed:
-/// 12 ms of a link with 1 Gbit/s. Switches buffer about as much for each port.
+/// Limit on the sum of a worker's windows to several aggregators, as a multiple of its window to a
+/// single one. Assumed: the sum is then 12 ms of a link of 1 Gbit/s. Switches buffer about as much
+/// for each port.
 inline constexpr uint32_t kAutoWindowsMax = 2;
 
 /// Returns the window of the channel to one of several aggregators. On a shared link the rate of a

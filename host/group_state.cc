@@ -16,9 +16,14 @@ std::vector<size_t> GroupState::note_end(size_t channel, EndReason reason) {
   // A restarted aggregator has lost the session, so it is lost, too.
   const bool is_lost =
       failure_->status == Status::kAggregatorGone || failure_->status == Status::kSessionLost;
-  const bool is_told = failure_->lost_aggregator > 0;  // By another rank, who names it.
+  uint32_t& lost = failure_->lost_aggregator;
+  const bool is_told = lost > 0 && lost != kNoAggregator;  // By another rank, which names it.
   if (failure_->status != Status::kClosed && !is_told) failure_->text += places_[channel].text;
-  if (is_lost && !is_told) failure_->lost_aggregator = places_[channel].aggregator;
+  if (lost == kNoAggregator) {
+    lost = 0;
+  } else if (is_lost && !is_told) {
+    lost = places_[channel].aggregator;
+  }
   if (TRIB_MUTANT(kLossUntold)) failure_->lost_aggregator = 0;
   std::vector<size_t> others;
   for (size_t i = 0; i < places_.size(); i++) {

@@ -3,10 +3,10 @@
 /// Decides how long a channel's thread may leave results unread, so that one wake-up takes several
 /// trains of packets.
 ///
-/// Model:   On a slow link the window is in queues, and naps cost no time if they are short beside
-///          the time of a window: with those of the slowest other rank they take a third of it. That
-///          time is measured after each pause, while nobody naps: the shortest of four windows, but
-///          not the first, which a late rank holds up. Fast links leave no time for a nap.
+/// Model:   A slow link keeps a whole window of packets in queues. A nap of a sixth of the window's
+///          time, or a third with that of the slowest other rank, costs nothing. After a pause the
+///          rule measures this time while nobody naps: it skips the first window, which a late rank
+///          may delay, and takes the shortest of four. On fast links it is too short for a nap.
 /// Source:  docs/notes/race.md has the measurements.
 /// Threads: Owned by one thread.
 /// Errors:  None.

@@ -69,6 +69,7 @@ SessionJoin::Reply SessionJoin::on_reply(const wire::Message& message, Instant n
                 .rank_base = body.value,
                 .upper = body.group,
                 .silent_for = microseconds(body.timeout_us)};
+    for (uint32_t i = 0; i < body.mask.size(); i++) came_[i] |= body.mask[i];
     if (body.reason == Reason::kConfirm) hurry(now);
     return Reply::kWaits;
   }
@@ -135,6 +136,14 @@ std::optional<std::string> SessionJoin::take_notice(Instant now) {
   return waits_for(now - started_at_).text;
 }
 
+/// Returns the ranks that never came. If all came at some time, those that are missing now: ranks that
+/// gave up waiting for another one are not to blame.
+std::string SessionJoin::absent_ranks() const {
+  std::string never = missing_ranks(came_, pending_.sources, pending_.rank_base);
+  if (!never.empty()) return never;
+  return missing_ranks(pending_.joined, pending_.sources, pending_.rank_base);
+}
+
 EndReason SessionJoin::waits_for(Duration waited) const {
   switch (pending_.reason) {
     case Reason::kNone:
@@ -153,8 +162,7 @@ EndReason SessionJoin::waits_for(Duration waited) const {
       if (pending_.upper.is_set()) return others_not_joined(config_, pending_.upper, waited);
       [[fallthrough]];  // An older aggregator.
     default:
-      return ranks_not_joined(
-          config_, missing_ranks(pending_.joined, pending_.sources, pending_.rank_base), waited);
+      return ranks_not_joined(config_, absent_ranks(), waited);
   }
 }
 

@@ -110,6 +110,7 @@ class SessionJoin {
   /// every request with another cookie.
   static constexpr uint32_t kHurriesMax = 4;
 
+  [[nodiscard]] std::string absent_ranks() const;
   /// Returns what the join waits for, as the reason for its end.
   [[nodiscard]] EndReason waits_for(Duration waited) const;
   void accept(const wire::Message& welcome);
@@ -123,6 +124,7 @@ class SessionJoin {
   uint32_t hurries_ = 0;  ///< Requests since the last periodic one.
   uint64_t cookie_ = 0;   ///< Proves this worker's address; 0: none yet.
   Pending pending_;
+  wire::SourceMask came_{};  ///< The sources that joined at some time while this worker waited.
   std::optional<uint8_t> other_version_;  ///< Of messages that this worker cannot read.
   std::vector<Aggregator> redirection_;   ///< Entries of the list with this digest, so far.
   uint64_t redirection_digest_ = 0;

@@ -35,7 +35,7 @@ struct SwitchmlConfig {
   /// If the pool was idle, the first packets of a tensor have `pool` times the timeout, because
   /// workers do not begin at the same instant.
   bool patient_start = false;
-  /// The switch closes slots whose workers do not contribute (docs/tofino.md, "Time-outs on
+  /// The switch closes slots whose workers do not contribute (docs/tofino.md, "Timeouts on
   /// Tofino"). The published switch does not. Packet ids are then in network byte order.
   bool switch_times_out = false;
   /// Retransmit. Switch it off only in experiments without loss repair: then a lost packet ends at

@@ -263,7 +263,7 @@ void SwitchmlProtocol::read_elements(const Job& job, uint64_t block, const std::
   unpack_fixed(lanes, scale, divisor, slice(transfer.floats, block, config_.elements));
 }
 
-// --- A switch with time-outs ---
+// --- A switch with timeouts ---
 
 uint32_t SwitchmlProtocol::packet_id_of(uint64_t position) const {
   const auto id = static_cast<uint32_t>(position);

@@ -5,7 +5,7 @@
 ///
 /// Model:   Position p of the stream uses slot p mod pool, set (p / pool) mod 2, and packet id p. A
 ///          slot sends its next packet when the previous one has its result. A packet without a
-///          result is retransmitted after the timeout. docs/tofino.md has exponents and time-outs.
+///          result is retransmitted after the timeout. docs/tofino.md has exponents and timeouts.
 /// Errors:  A Transfer ends with a Status and a text. Refused packets are counted by reason.
 /// Memory:  One slot for each packet in flight; two bytes a block for a transfer's exponents.
 /// Needs:   Links that keep their order, and workers that submit the same tensors in one order.

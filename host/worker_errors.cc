@@ -97,6 +97,11 @@ std::string refusal_text(const CommunicatorConfig& config, const std::string& se
                                config.job_id, server)
                  : fmt::format("job {} at {} is asynchronous; this worker has to ask for that",
                                config.job_id, server);
+    case Reason::kRanksOverlap:
+      return fmt::format(
+          "rank {} of job {} is served by two aggregators below {}: check their "
+          "rank_base",
+          refusal.value, config.job_id, server);
     case Reason::kTooFewGradients:
       return fmt::format("job {} at {} takes at least {} gradients a packet, not {}", config.job_id,
                          server, refusal.value, gradients);
@@ -236,7 +241,8 @@ EndReason evicted(const CommunicatorConfig& config, const Endpoint& upper) {
   }
   return {Status::kSessionLost,
           fmt::format("rank {} was removed from job {} by the operator of aggregator {}",
-                      config.rank, config.job_id, config.server.to_string())};
+                      config.rank, config.job_id, config.server.to_string()),
+          kNoAggregator};
 }
 
 EndReason peer_silent(const std::string& ranks, const Endpoint& lower, Duration silent_for,

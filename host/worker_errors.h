@@ -24,11 +24,14 @@
 namespace tributary::host {
 
 /// The reason for the end of a session.
+/// No aggregator is lost, whatever the status says.
+inline constexpr uint32_t kNoAggregator = UINT32_MAX;
+
 struct EndReason {
   Status status = Status::kOk;
   std::string text;
   /// The aggregator that this rank or another one has lost, by its place in the job's list from 1
-  /// on; 0: none, or this worker's own.
+  /// on; 0: none, or this worker's own, as the status says; or kNoAggregator.
   uint32_t lost_aggregator = 0;
 };
 

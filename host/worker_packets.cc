@@ -192,9 +192,10 @@ Outgoing WorkerProtocol::write_leave(std::span<std::byte> out, Instant now) {
   Message message = control(MessageType::kLeave);
   // A worker that abandons its join has no key; the aggregator knows it by its nonce.
   if (!join_.joined()) message.extension.key = nonce_;
-  message.extension.tensor_elements = end_.lost_aggregator();
+  const uint32_t lost = end_.lost_aggregator();
+  message.extension.tensor_elements = lost == kNoAggregator ? 0 : lost;
   // An aggregator that answers again tells the others why this rank has left.
-  if (end_.lost_aggregator() == 0 && end_.status() == Status::kAggregatorGone) {
+  if (lost == 0 && end_.status() == Status::kAggregatorGone) {
     message.extension.tensor_elements = own_place(config_);
   }
   end_.on_good_bye_sent(now);

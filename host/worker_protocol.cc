@@ -104,6 +104,10 @@ Instant WorkerProtocol::refused_until() const {
                            join_.joined() ? kRefusedSessionFor : config_.server_wait);
 }
 
+Instant WorkerProtocol::reset_until() const {
+  return resets_.ends_at(repair_.last_heard_at(), kRefusedSessionFor);
+}
+
 std::optional<Duration> WorkerProtocol::silent_limit() const {
   if (!join_.joined()) {
     return config_.from_directory ? std::optional(kSilentListedFor) : std::nullopt;
@@ -129,6 +133,7 @@ void WorkerProtocol::check_aggregator(Instant now) {
   const bool waits = !join_.joined() || stream_.base() < stream_.next();
   if (end_.ended() || !waits) return;
   if (now >= refused_until()) return end(nothing_listens(config_.server));
+  if (now >= reset_until()) return end(session_lost(config_.server));
   if (now < silent_until()) return;
   const Duration silent_for = now - silence_.silent_since();
   end(join_.joined() ? aggregator_silent(config_.server, silent_for)
@@ -147,7 +152,7 @@ Instant WorkerProtocol::next_deadline() const {
   Instant next = std::min({repair_.next_scan(), sent_at_ + kKeepAliveEvery, report_at_});
   if (stream_.base() < stream_.next()) {
     next = std::min(next, end_.deadline_of(stream_.first_sent_at(stream_.base())));
-    next = std::min({next, refused_until(), silent_until(), stall_at()});
+    next = std::min({next, refused_until(), reset_until(), silent_until(), stall_at()});
     if (config_.on_event) next = std::min(next, announce_at());
   }
   return next;
@@ -206,7 +211,13 @@ std::optional<Duration> WorkerProtocol::on_packet(std::span<const std::byte> pay
     if (!end_.ended()) counters_.invalid_packets++;
     return {};
   }
-  if (!opens(message, payload, now)) return {};
+  if (!opens(message, payload, now)) {
+    if (is_unsealed_reset(message)) {
+      resets_.on_refused(repair_.last_heard_at(), now);
+      check_aggregator(now);
+    }
+    return {};
+  }
   counters_.packets_received++;
   repair_.on_heard(now);
   switch (message.extension.type) {
@@ -248,6 +259,13 @@ bool WorkerProtocol::is_for_this_session(const Message& message) const {
   }
   return key == join_.terms().result_key ||
          (TRIB_MUTANT(kForeignSessionResult) && type == MessageType::kResult);
+}
+
+/// Tells whether an aggregator may have sent this that was restarted and does not know the job, and so
+/// has no secret for a seal. Anybody who has seen this worker's packets may have sent it, too.
+bool WorkerProtocol::is_unsealed_reset(const Message& message) {
+  return message.extension.type == MessageType::kReset &&
+         wire::seal_mode(message.extension.flags) == auth::Mode::kNone;
 }
 
 /// Checks the seal of a message. Counts a message that it refuses.

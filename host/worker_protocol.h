@@ -114,6 +114,7 @@ class WorkerProtocol final : public TensorProtocol {
 
   // worker_protocol.cc: received packets, and the session.
   [[nodiscard]] bool is_for_this_session(const wire::Message& message) const;
+  [[nodiscard]] static bool is_unsealed_reset(const wire::Message& message);
   [[nodiscard]] bool opens(const wire::Message& message, std::span<const std::byte> payload,
                            Instant now);
   void on_join_reply(const wire::Message& message, Instant now);
@@ -127,6 +128,7 @@ class WorkerProtocol final : public TensorProtocol {
   void on_notice(const wire::Message& notice, Instant now);
   /// Returns when this worker gives up, because nothing listens at the aggregator's port.
   [[nodiscard]] Instant refused_until() const;
+  [[nodiscard]] Instant reset_until() const;
   /// Returns how long the aggregator may leave questions unanswered; not set: until the deadline.
   [[nodiscard]] std::optional<Duration> silent_limit() const;
   void note_question(Instant now);
@@ -183,6 +185,7 @@ class WorkerProtocol final : public TensorProtocol {
   SessionEnd end_;
   auth::MemberEnd seals_;
   RefusalWatch refusals_;
+  RefusalWatch resets_;  ///< Without a seal, which a worker with a secret does not believe at once.
   SilenceWatch silence_;                     ///< Of silent_limit().
   SilenceWatch announced_silence_;           ///< Of kSilenceAnnouncedAfter.
   Instant silence_said_ = Instant::never();  ///< Begin of the silence that was announced.

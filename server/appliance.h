@@ -42,7 +42,7 @@ struct ApplianceConfig {
   uint32_t cores = 1;          ///< Polling cores; a power of two.
   uint32_t spin_us = 0;        ///< Keep polling this long after the last packet.
   uint32_t cpu_percent = 100;  ///< Share of a CPU that each core may use, 1 … 100.
-  std::vector<int> cpus = {};  ///< Core i runs on the i-th, and starts over; empty: on any.
+  std::vector<int> cpus = {};  ///< Core i runs on cpus[i modulo the size]; empty: on any CPU.
   uint64_t memory_mb = 4096;   ///< Shared memory for jobs (address space; only used pages count).
   uint32_t buffer_mb = 4;      ///< Socket buffers to ask for, per direction and core.
   bool local = true;  ///< Beside UDP sockets, serve workers of this machine over shared memory.
@@ -142,7 +142,11 @@ class Appliance : public JobControl, public ObservedServer {
                                                                  uint8_t first_id);
   /// Gives the channels to the cores, core 0 last: it alone starts sessions.
   void install(std::vector<Prepared> channels);
-  /// Takes a job from the cores, core 0 first, which tells its workers; then returns its memory.
+  /// Tells the members of a job in use that it goes, and lets no session start.
+  /// @return whether it has members that have not left yet.
+  bool tell_of_removal(std::span<const uint8_t> ids);
+  /// Takes a job from the cores, core 0 first, which tells its workers; then returns its memory. With
+  /// `force` it tells them several times, which takes up to 40 ms.
   /// @return false if it is in use and `force` is not given: it stays.
   bool take_down(uint8_t id, bool force);
   /// As take_down() without force, for a drained job.

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <chrono>
 #include <set>
+#include <thread>
 #include <utility>
 
 #include "apps/trio_ml/membership_end.h"
@@ -22,6 +23,10 @@ namespace {
 
 /// Time between two looks at the drained jobs. Assumed: soon enough for people.
 constexpr std::chrono::milliseconds kDrainedEvery{50};
+
+/// Notices of a removal, because packets get lost. Assumed: as many as a worker's good-byes.
+constexpr uint32_t kRemovalNotices = 3;
+constexpr std::chrono::milliseconds kRemovalNoticeEvery{20};
 
 tl::unexpected<JobError> refused(JobFault fault, std::string text) {
   return tl::unexpected<JobError>(JobError{fault, std::move(text)});
@@ -178,11 +183,42 @@ JobResult Appliance::add_job(const trio_ml::JobConfig& job) {
 
 // --- Removing ---
 
+bool Appliance::tell_of_removal(std::span<const uint8_t> ids) {
+  // First let all cores know: a member that hears of it leaves, and the others ask about it.
+  uint32_t core_index = 0;
+  engine_->inspect([&](Engine::Core&) {
+    trio_ml::Shard& shard = *shards_[core_index++];
+    for (const uint8_t id : ids) {
+      trio_ml::Job& job = *shard.job(id);
+      if (shard.index() != 0) job.ending = wire::Reason::kJobRemoved;
+    }
+  });
+  bool has_members = false;
+  core_index = 0;
+  engine_->inspect([&](Engine::Core& core) {
+    trio_ml::Shard& shard = *shards_[core_index++];
+    if (shard.index() != 0) return;
+    const Instant now = monotonic_now();
+    core.run_command(now, [&](trio_ml::App&, engine::LiveMachine& m) {
+      for (const uint8_t id : ids) {
+        trio_ml::Job& job = *shard.job(id);
+        job.session.drain();
+        has_members |= job.session.is_in_use(now);
+        end_memberships(m, shard, job, wire::Reason::kJobRemoved);
+      }
+    });
+  });
+  return has_members;
+}
+
 bool Appliance::take_down(uint8_t id, bool force) {
   std::vector<uint8_t> ids;
   const auto is_of_job = [id](const Served& each) { return each.job == id; };
   for (const Served& each : served_) {
     if (is_of_job(each)) ids.push_back(each.config().id);
+  }
+  for (uint32_t i = 1; force && i < kRemovalNotices && tell_of_removal(ids); i++) {
+    std::this_thread::sleep_for(kRemovalNoticeEvery);
   }
   std::vector<std::unique_ptr<trio_ml::Job>> parts;
   parts.reserve(ids.size() * config_.cores);  // A core allocates nothing.

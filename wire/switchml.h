@@ -24,7 +24,7 @@ namespace tributary::wire {
 ///   1     low 8 bits of the job's number; echoed, never checked
 ///   2–5   packet id in the client's byte order; echoed
 ///   6–7   pool index: bit 15 is the set (the algorithm's version), bits 13–0 are the slot; only a
-///         switch with time-outs uses bit 14 (docs/tofino.md)
+///         switch with timeouts uses bit 14 (docs/tofino.md)
 ///   8, 9  exponents, signed
 ///   10–   64 or 256 integers of 32 bits, most significant byte first
 ///
@@ -78,7 +78,7 @@ struct SwitchmlHead {
   int8_t exponent0 = 0;
   int8_t exponent1 = 0;
   uint32_t elements = 0;  ///< How many follow; must have a size code.
-  bool degraded = false;  ///< In results of a switch with time-outs.
+  bool degraded = false;  ///< In results of a switch with timeouts.
 };
 
 /// Writes SwitchmlHeader::kBytes bytes at `to`. @pre As switchml_payload().

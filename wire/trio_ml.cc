@@ -369,7 +369,8 @@ const char* to_string(Reason reason) {
                                                             "job_removed",
                                                             "evicted",
                                                             "upstream_silent",
-                                                            "other_version"};
+                                                            "other_version",
+                                                            "ranks_overlap"};
   const auto index = static_cast<uint32_t>(reason);
   return index < kNames.size() ? kNames[index] : "unknown";
 }

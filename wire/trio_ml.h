@@ -86,6 +86,11 @@ enum class MessageType : uint8_t {
   kReceipt = 14,  ///< A result without its gradients, because another rank owns it: result_owner().
 };
 inline constexpr uint8_t kMessageTypeLast = 14;
+/// Tells whether members send messages of this type, apart from joins and leaves.
+[[nodiscard]] constexpr bool is_of_member(MessageType type) {
+  return type == MessageType::kContribution || type == MessageType::kProbe ||
+         type == MessageType::kKeepAlive || type == MessageType::kReport;
+}
 [[nodiscard]] constexpr bool is_control(MessageType type) { return type >= MessageType::kProbe; }
 /// Returns whether control messages of this type carry a body.
 [[nodiscard]] constexpr bool has_body(MessageType type) {
@@ -166,8 +171,9 @@ enum class Reason : uint8_t {
   kUpstreamSilent = 30,
   /// Refusal of a join of another version of the extension. Its sender reads only the version.
   kOtherVersion = 31,
+  kRanksOverlap = 32,  ///< Refusal; value: a rank that another lower aggregator serves, too.
 };
-inline constexpr uint8_t kReasonLast = 31;
+inline constexpr uint8_t kReasonLast = 32;
 /// Tells whether a kRefusal or kNotice with this reason is about an aggregator: its sender or, if
 /// ControlBody::group is set, the one that it names.
 [[nodiscard]] constexpr bool names_aggregator(MessageType type, Reason reason) {

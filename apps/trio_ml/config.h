@@ -106,8 +106,11 @@ struct JobConfig {
   Endpoint upstream{};
   uint32_t upstream_source = 0;
   bool sources_are_aggregators = false;  ///< Sources are lower aggregators; sums their src_cnt.
-  uint32_t rank_base = 0;                ///< The rank of this aggregator's source 0.
-  uint32_t world = 0;                    ///< Ranks in the whole tree; 0: `sources`.
+  /// Lower aggregators number their ranks alike. Sums are right, but results do not tell which ranks
+  /// they lack. For jobs of more than kSourcesMax workers in the lab.
+  bool ranks_overlap = false;
+  uint32_t rank_base = 0;  ///< The rank of this aggregator's source 0.
+  uint32_t world = 0;      ///< Ranks in the whole tree; 0: `sources`.
 
   [[nodiscard]] bool takes_plain_packets() const {
     return clients != Clients::kSessions && auth.mode == auth::Mode::kNone && !asynchronous;

@@ -423,10 +423,9 @@ class ContributionThread {
     if (refusal.why == Outcome::kBadExtension) tell_version(m_, shard_, message_, arrival_);
     switch (refusal.why) {
       case Outcome::kUnknownJob:
-        if (message_.extension.type == MessageType::kJoin) {
-          refuse_unknown_job(m_, shard_, message_, arrival_);
-        }
+        answer_unknown_job(m_, shard_, message_, arrival_);
         break;
+      case Outcome::kSourceOutsideJob:
       case Outcome::kWrongSession:
       case Outcome::kWrongKey:
         send_reset(m_, shard_, *refusal.job, message_, arrival_);

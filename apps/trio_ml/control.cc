@@ -47,6 +47,10 @@ Mismatch mismatch_of(const Job& job, const BlockRecord& block, const MessageHead
 
 void become_peer_left(const Job& job, uint32_t source, Message& message) {
   message.extension.type = MessageType::kNotice;
+  if (job.ending) {
+    message.body.reason = *job.ending;
+    return;
+  }
   message.body.reason = Reason::kPeerLeft;
   message.body.value = job.session.lost_aggregator(source);
   message.body.source = static_cast<uint8_t>(source);

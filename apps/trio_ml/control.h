@@ -51,18 +51,14 @@ void notify(M& m, Shard& shard, Job& job, const MessageHead& about, Reason reaso
   return kAccepted;
 }
 
-/// Tells the sender of an extended message that its key is not a member's. The reply repeats the key,
-/// so that only a party that has seen the message can forge it. A key that another aggregator has
+/// Tells the sender of an extended message that its key is not a member's. A key that another aggregator has
 /// issued gets no reply, because an attacker could pass the reply to the key's owner as a reply of
 /// that other aggregator.
 template <microcode::Machine M>
 void send_reset(M& m, Shard& shard, Job& job, const MessageHead& about, const Arrival& arrival) {
   if (!about.header.extended || !job.session.may_have_issued(about.extension.key)) return;
-  Message reset;
-  reset.header = about.header;
-  reset.header.grad_cnt = 0;
-  reset.extension = {.type = MessageType::kReset, .key = about.extension.key};
-  send_to_stranger(m, shard, &job, reset, arrival.size, arrival.source, Outcome::kResetSent);
+  send_to_stranger(m, shard, &job, reset_about(about), arrival.size, arrival.source,
+                   Outcome::kResetSent);
 }
 
 /// Tells the source of an extended message that the block's result is not kept.
@@ -207,8 +203,10 @@ void note_end(Shard& shard, const Job& job, Reason reason, Instant now);
 /// @param reason   See EventKind::kSessionEnded.
 template <microcode::Machine M>
 void end_upstream(M& m, Shard& shard, Job& job, const Message& leave_message, Reason reason) {
-  count(m, shard, Outcome::kSessionEnded);
-  note_end(shard, job, reason, m.now());
+  if (!job.ending) {  // end_memberships() has noted it.
+    count(m, shard, Outcome::kSessionEnded);
+    note_end(shard, job, reason, m.now());
+  }
   if (job.config.upstream.is_set()) send_control(m, job, leave_message, job.config.upstream);
 }
 
@@ -448,6 +446,7 @@ microcode::Subroutine<void, M> serve_control(M& m, Shard& shard, Job& job, const
     co_return;
   }
   if (message.header.src_id >= job.config.sources) {
+    if (wire::is_of_member(type)) send_reset(m, shard, job, message, arrival);
     refuse(m, shard, Outcome::kSourceOutsideJob);
     co_return;
   }

@@ -70,6 +70,27 @@ void refuse_unknown_job(M& m, Shard& shard, const MessageHead& join, const Arriv
               .address = arrival.source});
 }
 
+/// Returns the reset that answers a message; see MessageType::kReset. It repeats the key, so that only
+/// a party that has seen the message can forge it.
+[[nodiscard]] inline Message reset_about(const MessageHead& about) {
+  Message reset;
+  reset.header = about.header;
+  reset.header.grad_cnt = 0;
+  reset.extension = {.type = MessageType::kReset, .key = about.extension.key};
+  return reset;
+}
+
+/// Answers a message for a job that is not configured here. No secret is known, so a reset has no seal.
+template <microcode::Machine M>
+void answer_unknown_job(M& m, Shard& shard, const MessageHead& about, const Arrival& arrival) {
+  if (about.extension.type == MessageType::kJoin) {
+    refuse_unknown_job(m, shard, about, arrival);
+  } else if (about.header.extended && wire::is_of_member(about.extension.type)) {
+    send_to_stranger(m, shard, /*job=*/nullptr, reset_about(about), arrival.size, arrival.source,
+                     Outcome::kResetSent);
+  }
+}
+
 /// Answers a join of another version, so that its worker can report the version of this aggregator.
 template <microcode::Machine M>
 void tell_version(M& m, Shard& shard, const MessageHead& join, const Arrival& arrival) {

@@ -80,9 +80,10 @@ class Job {
   std::vector<SourceState> sources;    ///< Shape [config.sources].
   std::vector<Endpoint> destinations;  ///< Of results: the known addresses, or the group.
   std::vector<recorder::BlockRun>
-      arrivals;                       ///< Shape [config.sources]: blocks that it contributed to.
-  recorder::BlockRun completions;     ///< Blocks with all contributions.
-  std::unique_ptr<BlockTable> table;  ///< Null: no machine prices hash operations.
+      arrivals;                        ///< Shape [config.sources]: blocks that it contributed to.
+  recorder::BlockRun completions;      ///< Blocks with all contributions.
+  std::optional<wire::Reason> ending;  ///< The reason that members are told for the job's end.
+  std::unique_ptr<BlockTable> table;   ///< Null: no machine prices hash operations.
 
   /// Switches to the session that shard 0 started. A change of session discards all blocks.
   void adopt(uint32_t session_number) {
@@ -105,8 +106,8 @@ class Job {
   [[nodiscard]] bool take_reply_token(uint32_t source, Instant now) {
     return budgets_[source].take(now);
   }
-  /// Changes the time-out of straggler mitigation. A block in progress ends one to two of the new
-  /// time-outs after its last contribution or this call, whichever is later.
+  /// Changes the timeout of straggler mitigation. A block in progress ends one to two of the new
+  /// timeouts after its last contribution or this call, whichever is later.
   void set_timeout(Duration timeout, Instant now);
   /// Changes the effect of silence. A source that is excluded stays so until it contributes.
   void set_silence(Silence silence) { config.silence = silence; }

@@ -14,15 +14,19 @@
 
 namespace tributary::trio_ml {
 
-/// Tells every member and every pending worker that the server or the job ends. Runs on shard 0
-/// only.
+/// Tells every member and every pending worker that the server or the job ends. Further calls tell
+/// those that have not left yet. Runs on shard 0 only.
 /// @param reason kServerStopped or kJobRemoved.
 template <microcode::Machine M>
 void end_memberships(M& m, Shard& shard, Job& job, Reason reason) {
   job.adopt(job.session.number());
   Message message = control_message(job, {}, MessageType::kNotice);
   message.body.reason = reason;
-  if (job.adopted() != 0) note_end(shard, job, reason, m.now());
+  if (job.adopted() != 0 && !job.ending) {
+    count(m, shard, Outcome::kSessionEnded);
+    note_end(shard, job, reason, m.now());
+  }
+  job.ending = reason;
   for (uint32_t source = 0; source < job.config.sources; source++) {
     if (job.adopted() != 0 && !job.session.has_left(source)) {
       message.extension.type = MessageType::kNotice;

@@ -207,6 +207,18 @@ Session::JoinAnswer Session::pending(Reason reason, Instant now) const {
   return answer;
 }
 
+std::optional<uint32_t> Session::overlapping_rank(uint32_t source, const SourceMask& ranks,
+                                                  Instant now) const {
+  if (!config_.sources_are_aggregators || config_.ranks_overlap || number() != 0) return {};
+  for (uint32_t other = 0; other < config_.sources; other++) {
+    if (other == source || !is_pending(other, now)) continue;
+    SourceMask both = ranks_of(other);
+    for (uint32_t i = 0; i < both.size(); i++) both[i] &= ranks[i];
+    if (both != SourceMask{}) return first_of(both);
+  }
+  return {};
+}
+
 Session::JoinAnswer Session::join(const wire::Message& message, const Endpoint& from, Instant now) {
   const uint32_t source = message.header.src_id;
   const uint64_t nonce = message.extension.key;
@@ -214,6 +226,9 @@ Session::JoinAnswer Session::join(const wire::Message& message, const Endpoint& 
   if (source >= config_.sources) return refusal(Reason::kSourceOutsideJob, config_.sources);
   if (wish.sources != 0 && wish.sources != config_.ranks()) {
     return refusal(Reason::kWrongWorld, config_.ranks());
+  }
+  if (const auto rank = overlapping_rank(source, wish.mask, now)) {
+    return refusal(Reason::kRanksOverlap, *rank);
   }
   if (config_.clients == Clients::kPlain) return refusal(Reason::kPlainClients, 0);
   if (wish.asynchronous != config_.asynchronous) {

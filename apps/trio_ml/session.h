@@ -175,7 +175,7 @@ class Session {
   [[nodiscard]] uint64_t key_of_evicted(uint32_t source) const;
   /// Lets no further session start: refuses all joins but those of members.
   void drain() { draining_ = true; }
-  /// Changes the time-out that the welcomes of further sessions state.
+  /// Changes the timeout that the welcomes of further sessions state.
   void set_timeout(Duration timeout) { config_.timeout = timeout; }
   void set_silence(Silence silence) { config_.silence = silence; }
   /// Ends the session if all members are gone. @return whether it did.
@@ -267,6 +267,9 @@ class Session {
   [[nodiscard]] JoinAnswer pending(wire::Reason reason, Instant now) const;
   [[nodiscard]] bool is_fresh(uint32_t source, Instant now) const;
   [[nodiscard]] bool is_pending(uint32_t source, Instant now) const;
+  /// Returns a rank that another pending lower aggregator serves, too; nothing: there is none.
+  [[nodiscard]] std::optional<uint32_t> overlapping_rank(uint32_t source, const SourceMask& ranks,
+                                                         Instant now) const;
   [[nodiscard]] bool all_pending(Instant now) const;
   [[nodiscard]] bool all_confirmed() const;
   [[nodiscard]] bool nobody_left(Instant now) const;
@@ -320,7 +323,7 @@ class Session {
   /// The smallest value that a member requested, so that all have the same; 0: none requested one.
   uint32_t agreed_window_ = 0;
   uint32_t agreed_gradients_max_ = 0;
-  uint32_t agreed_narrow_max_ = 0;  ///< What every lower aggregator takes.
+  uint32_t agreed_narrow_max_ = 0;  ///< 16-bit gradients that each lower aggregator can take.
   uint32_t agreed_channels_ = 1;
   wire::ParameterShare agreed_share_;
   uint32_t sessions_started_ = 0;

@@ -46,21 +46,25 @@ TRIBUTARY_API const char* tributary_version(void);
 typedef int32_t tributary_status;
 enum {
   TRIBUTARY_OK = 0,
-  TRIBUTARY_OVERFLOW = 1,         ///< A value does not fit; the tensor is unspecified. Goes on.
-  TRIBUTARY_NOT_FINITE = 2,       ///< A rank has an infinity or NaN; see docs/c-api.md.
-  TRIBUTARY_PEER_MISSING = 3,     ///< Deadline passed: the text names the missing ranks.
-  TRIBUTARY_PEER_LEFT = 4,        ///< A rank left or restarted while this rank waited for it.
-  TRIBUTARY_AGGREGATOR_GONE = 5,  ///< Deadline passed without any answer from the aggregator.
-  TRIBUTARY_SESSION_LOST = 6,     ///< The aggregator was restarted or has ended this session.
-  TRIBUTARY_DESYNCHRONISED = 7,   ///< This rank lags too far behind; rejoin with fresh parameters.
-  TRIBUTARY_MISMATCH = 8,         ///< Ranks disagree: length, type, scale or operation.
-  TRIBUTARY_REFUSED = 9,          ///< No such job, job full, rank taken, wrong world size.
-  TRIBUTARY_CLOSED = 10,          ///< tributary_close() or tributary_free() was called.
-  TRIBUTARY_PENDING = 32,         ///< Not done yet. No error: the operation continues.
-  TRIBUTARY_INVALID = 33,         ///< An argument is not allowed; the text says which and why.
-  TRIBUTARY_OVERLAP = 34,         ///< The tensor shares memory with a tensor in flight.
-  TRIBUTARY_SYSTEM = 35,          ///< The system refuses a socket, memory or a thread.
-  TRIBUTARY_INTERNAL = 36         ///< A bug in the library.
+  TRIBUTARY_OVERFLOW = 1,    ///< A value does not fit; the tensor is unspecified. Goes on.
+  TRIBUTARY_NOT_FINITE = 2,  ///< A rank has an infinity or NaN; see docs/c-api.md.
+  /// The ranks that the text names fell silent (job key `silence`), or did not join or contribute
+  /// by the deadline.
+  TRIBUTARY_PEER_MISSING = 3,
+  TRIBUTARY_PEER_LEFT = 4,  ///< A rank left or restarted while this rank waited for it.
+  /// The aggregator was stopped or removed the job, or it did not answer: by the deadline, for
+  /// server_silent_ms, or while its machine refused packets to its port.
+  TRIBUTARY_AGGREGATOR_GONE = 5,
+  TRIBUTARY_SESSION_LOST = 6,    ///< The aggregator was restarted or has ended this session.
+  TRIBUTARY_DESYNCHRONISED = 7,  ///< This rank lags too far behind; rejoin with fresh parameters.
+  TRIBUTARY_MISMATCH = 8,        ///< Ranks disagree: length, type, scale or operation.
+  TRIBUTARY_REFUSED = 9,         ///< No such job, job full, rank taken, wrong world size.
+  TRIBUTARY_CLOSED = 10,         ///< tributary_close() or tributary_free() was called.
+  TRIBUTARY_PENDING = 32,        ///< Not done yet. No error: the operation continues.
+  TRIBUTARY_INVALID = 33,        ///< An argument is not allowed; the text says which and why.
+  TRIBUTARY_OVERLAP = 34,        ///< The tensor shares memory with a tensor in flight.
+  TRIBUTARY_SYSTEM = 35,         ///< The system refuses a socket, memory or a thread.
+  TRIBUTARY_INTERNAL = 36        ///< A bug in the library.
 };
 /// Returns the name, as in "peer_missing"; "unknown" for other numbers. Never freed.
 TRIBUTARY_API const char* tributary_status_name(tributary_status status);

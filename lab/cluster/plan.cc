@@ -104,6 +104,7 @@ void plan_tree(ClusterPlan& plan, const Scenario& scenario, const BackendKind& b
   AggregatorSpec spec = spec_of(top, job_of(scenario, backend));
   spec.job.sources = static_cast<uint32_t>(plan.aggregators.size());
   spec.job.sources_are_aggregators = true;
+  spec.job.ranks_overlap = names.of_leaf;
   spec.job.world = names.world;
   spec.job.timeout = spec.job.timeout * kTopTimeoutFactor;
   spec.job.reply_bits_per_s =

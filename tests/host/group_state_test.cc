@@ -9,6 +9,7 @@ namespace tributary::host {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::IsEmpty;
 
 GroupState three() {
@@ -32,6 +33,14 @@ TEST(GroupState, RestartedAggregatorIsLostToo) {
   (void)state.note_end(2, {Status::kSessionLost, "it was restarted"});
   EXPECT_EQ(state.failure()->status, Status::kSessionLost);
   EXPECT_EQ(state.failure()->lost_aggregator, 3U);
+}
+
+TEST(GroupState, AggregatorThatEvictsThisRankIsNotLost) {
+  GroupState state = three();
+  EXPECT_THAT(state.note_end(0, evicted({})), ElementsAre(1, 2));
+  EXPECT_EQ(state.failure()->status, Status::kSessionLost);
+  EXPECT_THAT(state.failure()->text, EndsWith(" (place)"));
+  EXPECT_EQ(state.failure()->lost_aggregator, 0U);
 }
 
 // Aggregator 1 lives: it says that another rank has lost aggregator 3.

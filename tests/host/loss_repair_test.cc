@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: time-outs and overtaken positions worked by hand from the first time-out (20 ms, before
+// Method: timeouts and overtaken positions worked by hand from the first timeout (20 ms, before
 // any sample). Then a disabled repair. Last, a lossy aggregator that has to complete every
 // position. Virtual time only.
 #include "host/loss_repair.h"

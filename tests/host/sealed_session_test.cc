@@ -210,5 +210,28 @@ TEST(SealedJoin, RefusalWithoutASealCountsOnlyWithoutASealedReply) {
   EXPECT_EQ(answered.counters().forged_packets, 1U);
 }
 
+// The restarted aggregator has no secret for a seal.
+TEST(RestartedWithoutTheJob, EndsTheSessionWithinASecond) {
+  for (const Mode mode : {Mode::kNone, Mode::kHeader}) {
+    VirtualNet net(9);
+    net.add_aggregator(job_of(auth_of(mode)), kRoot);
+    for (uint32_t rank = 0; rank < kWorld; rank++) {
+      net.add_worker(worker_of(rank, kRoot, rank, auth_of(mode)), VirtualNet::address(2, rank));
+    }
+    expect_exact_sums(net, 1);
+    trio_ml::JobConfig other = job_of({});
+    other.id = 2;
+    const uint32_t restarted = net.add_aggregator(other, kRoot);  // Takes over the address.
+    std::vector<int32_t> tensor(500, 1);
+    host::Transfer transfer;
+    transfer.integers = tensor;
+    net.submit(0, transfer);
+    ASSERT_TRUE(net.run_until(net.now() + seconds(1), [&] { return transfer.done; }));
+    EXPECT_EQ(transfer.outcome.status, Status::kSessionLost);
+    EXPECT_THAT(transfer.outcome.text, HasSubstr("was restarted or has ended this session"));
+    EXPECT_GT(net.count(restarted, trio_ml::Outcome::kResetSent), 0U);
+  }
+}
+
 }  // namespace
 }  // namespace tributary::testing

@@ -244,6 +244,23 @@ TEST(SessionJoin, TheLastPendingExplainsTheDeadline) {
   EXPECT_EQ(peers.text, "rank 2, 3 has not joined job 7 within 1.0 s");
 }
 
+// Rank 0 gives up waiting for ranks 2 and 3, and so do others after it.
+TEST(SessionJoin, RanksThatCameAndWentAreNotToBlame) {
+  const CommunicatorConfig config = small_config();
+  SessionJoin join(config, at_ms(0));
+  Message message = pending(Reason::kWaitingForPeers);
+  EXPECT_EQ(join.on_reply(message, at_ms(1)), Reply::kWaits);
+  message.body.mask[0] = 0b0010;
+  EXPECT_EQ(join.on_reply(message, at_ms(900)), Reply::kWaits);
+  EXPECT_EQ(join.check_deadline(at_ms(1000))->text, "rank 2, 3 has not joined job 7 within 1.0 s");
+  // If all came at some time, those that are missing at the end are named.
+  message.body.mask[0] = 0b1100;
+  EXPECT_EQ(join.on_reply(message, at_ms(950)), Reply::kWaits);
+  message.body.mask[0] = 0b1011;
+  EXPECT_EQ(join.on_reply(message, at_ms(990)), Reply::kWaits);
+  EXPECT_EQ(join.check_deadline(at_ms(1000))->text, "rank 2 has not joined job 7 within 1.0 s");
+}
+
 TEST(SessionJoin, TheLastPendingNamesTheLevelOfATree) {
   const CommunicatorConfig config = small_config();
   SessionJoin join(config, at_ms(0));

@@ -127,7 +127,7 @@ TEST(SwitchmlProtocol, TimeOutRetransmitsTheSamePacket) {
   EXPECT_EQ(worker.sent(), first);  // The worker cannot tell a lost update from a lost result.
   worker.after(milliseconds(1));
   EXPECT_EQ(worker.sent(), first);
-  worker.after(milliseconds(1));  // After two time-outs, the next one takes twice as long.
+  worker.after(milliseconds(1));  // After two timeouts, the next one takes twice as long.
   EXPECT_TRUE(worker.sent().empty());
   worker.after(milliseconds(1));
   EXPECT_EQ(worker.sent(), first);

@@ -98,6 +98,11 @@ TEST(WorkerErrors, JoinsNameTheirListWhereOthersMayDiffer) {
   EXPECT_EQ(refused(config, 4, refusal).text,
             "rank 3 of job 7 has another list of aggregators than rank 0; give every rank the same "
             "list; rank 1 has a:1,b:2=3");
+  refusal.reason = Reason::kRanksOverlap;
+  refusal.group = Endpoint::ipv4(0x0a000009, 12000);
+  EXPECT_EQ(refused(config, 4, refusal).text,
+            "rank 3 of job 7 is served by two aggregators below 10.0.0.9:12000: check their "
+            "rank_base; 10.0.0.9:12000 is the upper aggregator of 10.0.0.1:12000");
   config.from_directory = true;  // The directory gave it, and will give the same to others.
   EXPECT_EQ(ranks_not_joined(config, "2", seconds(5)).text,
             "rank 2 has not joined job 7 within 5.0 s");

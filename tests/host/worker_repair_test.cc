@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Method: when a worker probes or retransmits, which blocks, and when it ends, worked by hand from
-// the first time-out (20 ms, before any sample). Virtual time only.
+// the first timeout (20 ms, before any sample). Virtual time only.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -120,7 +120,7 @@ TEST_F(Repair, ThreeLaterResultsProveALoss) {
   ASSERT_THAT(sent, SizeIs(1));
   EXPECT_EQ(sent[0].type(), MessageType::kProbe);
   EXPECT_EQ(sent[0].block(), 0U);
-  EXPECT_THAT(sending_times_ms(bed, 19), IsEmpty());  // One probe only. Then its time-out applies.
+  EXPECT_THAT(sending_times_ms(bed, 19), IsEmpty());  // One probe only. Then its timeout applies.
 }
 
 // --- Overtaken: later packets have been answered ---
@@ -348,7 +348,7 @@ TEST_F(Repair, ProbesBackOffOnceWhileTheAggregatorAnswers) {
     bed.notice(Reason::kSourcePermanent, 0);  // Any message counts as a sign of life.
     if (!bed.take_sent().empty()) times.push_back(in_milliseconds(bed.now.since_start()));
   }
-  // Every 40 ms, twice the time-out. After silence it would be 80 and 100.
+  // Every 40 ms, twice the timeout. After silence it would be 80 and 100.
   EXPECT_THAT(times, ElementsAre(20, 60, 100, 140, 180, 220));
 }
 
@@ -385,7 +385,7 @@ TEST_F(Repair, HeldBlockWithoutLaterResultsBacksOffFully) {
     bed.notice(Reason::kSourcePermanent, 0);
     if (!bed.take_sent().empty()) times.push_back(in_milliseconds(bed.now.since_start()));
   }
-  // 2 x 20 x 2, then the longest time-out. One block at a time, so the other is probed 20 ms later.
+  // 2 x 20 x 2, then the longest timeout. One block at a time, so the other is probed 20 ms later.
   EXPECT_THAT(times, ElementsAre(80, 101, 180, 201, 280, 301, 380));
 }
 

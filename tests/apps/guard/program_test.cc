@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Method: each path of a packet by hand on the live machine: levels, actions, allow-list, dry run,
-// recovery, time-out, expiry and full stores. Then random packets on the suspending machine, where
+// recovery, timeout, expiry and full stores. Then random packets on the suspending machine, where
 // threads and timers interleave: each packet must have exactly one outcome.
 #include "apps/guard/program.h"
 

@@ -34,6 +34,18 @@ class Farewell : public ::testing::Test {
     });
     return eviction;
   }
+  /// Ends all memberships. @return the addresses that are told of the removal.
+  std::set<std::string> told_of_removal() {
+    bed_->core().run_command(bed_->now(), [&](App&, engine::LiveMachine& m) {
+      end_memberships(m, shard(), bed_->job(), Reason::kJobRemoved);
+    });
+    std::set<std::string> told;
+    for (const Reply& reply : bed_->take()) {
+      EXPECT_EQ(reply.message.body.reason, Reason::kJobRemoved);
+      told.insert(reply.to.to_string());
+    }
+    return told;
+  }
   Shard& shard() { return bed_->shard(); }
 
   std::unique_ptr<Bed> bed_;
@@ -65,6 +77,21 @@ TEST_F(Farewell, EvictedMemberIsToldAndContributesNoMore) {
   const Reply answer = bed_->take_result(0);
   EXPECT_EQ(answer.message.body.reason, Reason::kPeerLeft);
   EXPECT_EQ(answer.message.body.source, 1);
+}
+
+TEST_F(Farewell, RemovalIsToldAgainToMembersThatHaveNotLeft) {
+  start();
+  contribute(0, 0, {5});
+  EXPECT_EQ(told_of_removal(), (std::set<std::string>{worker(0).to_string(), worker(1).to_string(),
+                                                      worker(2).to_string()}));
+  bed_->deliver(encoded(members_[1].message(MessageType::kLeave, 0)), worker(1));
+  EXPECT_EQ(told_of_removal(),
+            (std::set<std::string>{worker(0).to_string(), worker(2).to_string()}));
+  // A member that waits for the one that has left learns why.
+  bed_->deliver(encoded(members_[0].message(MessageType::kProbe, 0)), worker(0));
+  const Reply answer = bed_->take_result(0);
+  EXPECT_EQ(answer.message.extension.type, MessageType::kNotice);
+  EXPECT_EQ(answer.message.body.reason, Reason::kJobRemoved);
 }
 
 TEST_F(Farewell, EvictedMemberIsNotWelcomedAgain) {

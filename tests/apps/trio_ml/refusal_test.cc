@@ -233,12 +233,13 @@ class RefusalInSession : public ::testing::Test {
       EXPECT_EQ(reply.message.body.reason, why);
     }
   }
-  /// Expects a refusal because of the key, and a reset that repeats it.
-  void refused_with_reset(const Message& message, const Values& gradients = {}) {
+  /// Expects a refusal, and a reset that repeats the key.
+  void refused_with_reset(const Message& message, const Values& gradients = {},
+                          const char* outcome = "wrong_key") {
     const Bytes payload = encoded(message, gradients);
     const Counts before = bed_.counts();
     bed_.deliver(payload, worker(1));
-    EXPECT_EQ(bed_.counted_since(before), (Counts{{"wrong_key", 1}, {"reset_sent", 1}}));
+    EXPECT_EQ(bed_.counted_since(before), (Counts{{outcome, 1}, {"reset_sent", 1}}));
     const auto sent = bed_.take();
     ASSERT_EQ(sent.size(), 1U);
     EXPECT_EQ(sent[0].to, worker(1));
@@ -363,10 +364,38 @@ TEST_F(RefusalInSession, ResetsAreFew) {
 TEST_F(RefusalInSession, RefusesSourcesOutsideTheJob) {
   Message message = good();
   message.header.src_id = 2;
-  refused(message, Outcome::kSourceOutsideJob);
-  Message probe = members_[1].message(MessageType::kProbe, 5);
-  probe.header.src_id = 2;
-  expect_refused(bed_, encoded(probe), worker(1), Outcome::kSourceOutsideJob);
+  refused_with_reset(message, kSecond, "source_outside_job");
+  for (const MessageType type :
+       {MessageType::kProbe, MessageType::kKeepAlive, MessageType::kReport}) {
+    Message other = members_[1].message(type, 5);
+    other.header.src_id = 2;
+    refused_with_reset(other, {}, "source_outside_job");
+  }
+  Message leave = members_[1].message(MessageType::kLeave, 0);
+  leave.header.src_id = 2;
+  expect_refused(bed_, encoded(leave), worker(1), Outcome::kSourceOutsideJob);
+  expect_sum();
+}
+
+// As after a restart with other jobs. Aggregators' messages get no answer: two aggregators would
+// answer each other for ever.
+TEST_F(RefusalInSession, MembersOfAnUnknownJobGetAReset) {
+  const auto about_job_2 = [](Message message) {
+    message.header.job_id = 2;
+    return message;
+  };
+  refused_with_reset(about_job_2(good()), kSecond, "unknown_job");
+  for (const MessageType type :
+       {MessageType::kProbe, MessageType::kKeepAlive, MessageType::kReport}) {
+    refused_with_reset(about_job_2(members_[1].message(type, 5)), {}, "unknown_job");
+  }
+  for (const MessageType type :
+       {MessageType::kLeave, MessageType::kResult, MessageType::kHave, MessageType::kWelcome,
+        MessageType::kPending, MessageType::kRefusal, MessageType::kNotice, MessageType::kCookie,
+        MessageType::kReset, MessageType::kReceipt}) {
+    expect_refused(bed_, encoded(about_job_2(members_[1].message(type, 5))), worker(1),
+                   Outcome::kUnknownJob);
+  }
   expect_sum();
 }
 

@@ -100,6 +100,27 @@ TEST_F(SessionLists, RefusalNamesTheFirstRankBehindALowerAggregator) {
   EXPECT_EQ(answer.body.value, 3U);
 }
 
+TEST_F(SessionLists, RefusesALowerAggregatorWithRanksOfAnother) {
+  JobConfig job = kJob;
+  job.sources = 2;
+  job.sources_are_aggregators = true;
+  job.world = 5;
+  Session upper(job, auth::key_of_seed(43));
+  const auto join = [&](uint32_t source, uint64_t ranks) {
+    Message message = join_message(source, 100 + source, 5);
+    message.body.mask = {ranks};
+    return upper.join(message, worker(source), now_);
+  };
+  EXPECT_EQ(join(0, 0b00111).reply, MessageType::kPending);
+  EXPECT_EQ(join(1, 0b01100).reply, MessageType::kRefusal);
+  EXPECT_EQ(join(1, 0b01100).body.reason, Reason::kRanksOverlap);
+  EXPECT_EQ(join(1, 0b01100).body.value, 2U);
+  EXPECT_EQ(join(0, 0b00111).reply, MessageType::kPending);  // Its own ranks are no overlap.
+  EXPECT_EQ(join(1, 0b11000).reply, MessageType::kPending);
+  pass(kJoinFreshFor + nanoseconds(1));  // Aggregator 0 has ended, and comes back as source 1.
+  EXPECT_EQ(join(1, 0b00111).reply, MessageType::kPending);
+}
+
 // Sources 0 and 1 have the directory's list. Source 2 comes with two older lists before it has it too.
 TEST_F(SessionLists, WorkerThatIsRedirectedLastIsNotRefused) {
   for (const uint64_t list : {8U, 9U}) {
