@@ -20,6 +20,9 @@ namespace tributary::server {
 using wire::MessageType;
 using wire::Reason;
 
+/// Questions whose answers may be in time.
+constexpr auto kQuestionsOpen = static_cast<size_t>(kAnswersWithin.ticks() / kAskEvery.ticks());
+
 /// Watches the aggregators of one job, and publishes its plans.
 class Directory::Watch {
  public:
@@ -27,7 +30,7 @@ class Directory::Watch {
     size_t machine = 0;
     std::string name;
     Endpoint address;
-    uint64_t nonce = 0;  ///< Of the last question.
+    std::array<uint64_t, kQuestionsOpen> nonces{};  ///< Of the last questions; 0: answered.
     Instant heard_at = Instant::never();
     bool answers = false;
     uint32_t weight = 0;
@@ -43,9 +46,10 @@ class Directory::Watch {
 
   void ask(engine::PortQueue& queue) {
     for (Peer& peer : peers_) {
-      peer.nonce = auth::random_u64();
+      std::rotate(peer.nonces.begin(), peer.nonces.end() - 1, peer.nonces.end());
+      peer.nonces.front() = auth::random_u64();
       std::array<std::byte, wire::kControlMessageBytes> bytes;
-      const uint32_t size = write_question(peer.nonce, bytes);
+      const uint32_t size = write_question(peer.nonces.front(), bytes);
       queue.transmit(std::array{engine::TxPacket{bytes.data(), size, peer.address}});
     }
   }
@@ -60,7 +64,7 @@ class Directory::Watch {
         packet.bytes().first(std::min<size_t>(packet.size, wire::kControlMessageBytes));
     if (decode_message(head, packet.size, message) != wire::DecodeStatus::kOk ||
         !message.header.extended || message.header.job_id != job_.config.id ||
-        !is_join_reply(message.extension.type) || message.extension.key != peer->nonce) {
+        !is_join_reply(message.extension.type) || !take_nonce(*peer, message.extension.key)) {
       return;
     }
     const std::string fault = fault_in(message, packet.bytes());
@@ -102,6 +106,14 @@ class Directory::Watch {
   }
 
  private:
+  /// Answers may come later than the next question, but each question has one answer.
+  /// @return whether the answer has the nonce of a question that is open.
+  static bool take_nonce(Peer& peer, uint64_t nonce) {
+    const auto found = std::find(peer.nonces.begin(), peer.nonces.end(), nonce);
+    if (nonce == 0 || found == peer.nonces.end()) return false;
+    *found = 0;
+    return true;
+  }
   /// Writes a join without a cookie, of source 0. @return its bytes.
   uint32_t write_question(uint64_t nonce, std::span<std::byte> out) {
     wire::Message message;
@@ -236,11 +248,11 @@ void Directory::run(const std::stop_token& stop) {
     const Instant now = monotonic_now();
     {
       const std::lock_guard lock(mutex_);
+      receive(now);
       if (now >= ask_at) {
         for (const auto& watch : watches_) watch->ask(port_->queue(0));
         ask_at = now + kAskEvery;
       }
-      receive(now);
       for (const auto& watch : watches_) watch->update(now);
     }
     port_->queue(0).wait(std::max(ask_at - monotonic_now(), Duration()));

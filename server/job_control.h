@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// The changes of an operator to a running server: add, remove and drain jobs, change a time-out or
+/// The changes of an operator to a running server: add, remove and drain jobs, change a timeout or
 /// the effect of silence, evict a source. Appliance implements it; the control API offers it.
 ///
 /// Threads: Any. Calls take turns, and each returns when all cores have carried it out.

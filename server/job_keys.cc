@@ -79,7 +79,7 @@ constexpr std::array<KeySpec, 26> kJobKeys{{
     {.name = "silence",
      .type = KeyType::kText,
      .help = "for a silent member: wait; exclude: go on without it; end: ranks that wait for it "
-             "end; auto: end, with mitigation=on exclude",
+             "end; auto: end, or exclude with mitigation=on or asynchronous=on",
      .default_text = "auto"},
     {.name = "channels",
      .type = KeyType::kUint,

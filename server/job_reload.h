@@ -2,7 +2,7 @@
 /// @file
 /// Brings the jobs of a running server to those of a file that has changed.
 ///
-/// Model:   Drains jobs that are gone from the file, adds new ones, and sets a time-out or an effect
+/// Model:   Drains jobs that are gone from the file, adds new ones, and sets a timeout or an effect
 ///          of silence that differs from the running job's. A job that differs in another key stays
 ///          as it is, and the log names it. Jobs that an operator has added by command do not belong
 ///          to the file and stay. A job that an operator has removed is added again if the file has
@@ -33,7 +33,7 @@ class JobReload {
   struct Counts {
     uint32_t added = 0;
     uint32_t drained = 0;
-    uint32_t changed = 0;  ///< Got another time-out or effect of silence.
+    uint32_t changed = 0;  ///< Got another timeout or effect of silence.
     uint32_t unchanged = 0;
     std::vector<Refused> refused;
   };

@@ -21,7 +21,10 @@
 namespace tributary::control {
 namespace {
 
-Reply json_reply(const nlohmann::json& json) { return {.body = json.dump() + "\n"}; }
+/// Names and paths may be no UTF-8; dump() would throw.
+Reply json_reply(const nlohmann::json& json) {
+  return {.body = json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n"};
+}
 
 Reply get_status(const ApiConfig& config, const Request&, const UrlParts&) {
   nlohmann::json status = status_json(config.snapshot());
@@ -198,7 +201,7 @@ constexpr auto kRoutes = std::to_array<Route>({
     {"POST", "/v1/jobs", "Adds a job", post_job, "JobAdded", kJson, Body::kJob},
     {"GET", "/v1/jobs/{id}", "A job with its sources and its oldest blocks in progress", get_job,
      "Job"},
-    {"PATCH", "/v1/jobs/{id}", "Changes a job's straggler time-out, or the effect of a silent rank",
+    {"PATCH", "/v1/jobs/{id}", "Changes a job's straggler timeout, or the effect of a silent rank",
      patch_job, "JobChanged", kJson, Body::kChange},
     {"DELETE", "/v1/jobs/{id}", "Removes a job; with ?force=true although workers use it",
      delete_job, "JobRemoved"},
@@ -375,9 +378,12 @@ Reply Api::ask_cores(const std::function<Reply()>& answer) const {
     return error_reply(
         503, "a core does not answer; tributary record dump shows the recent events of all");
   }
-  Reply reply = answer();
-  free_threads_.release();
-  return reply;
+  struct Release {
+    std::counting_semaphore<kThreads>& threads;
+    ~Release() { threads.release(); }
+  };
+  const Release release{free_threads_};  // An answer may throw.
+  return answer();
 }
 
 Reply Api::handle(const Request& request) const {

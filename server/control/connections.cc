@@ -245,7 +245,7 @@ Connections::Next Connections::read(Connection& connection) {
     connection.state = State::kAnswering;
     take_(connection.id, connection.request.take());
   } else if (connection.request.take_expectation()) {
-    // A client whose buffer is full waits for its own time-out.
+    // A client whose buffer is full waits for its own timeout.
     static_cast<void>(
         send(connection.socket.get(), kContinue.data(), kContinue.size(), MSG_NOSIGNAL));
   }

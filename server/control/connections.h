@@ -4,10 +4,11 @@
 /// answers, so that a slow client occupies none of the threads that answer.
 ///
 /// States:  reading -> answering -> writing -> ending. Clients delay all but answering.
-/// Bounds:  kConnectionsMax. One more displaces the oldest one that reads, of the address that has
-///          most of them. A request has kRequestBytesMax and kRequestWithin. An answer has
-///          kRequestWithin and a second per kAnswerBytesPerS. Answers occupy kAnswersBytesMax, or are one.
-/// Errors:  A process without a free descriptor accepts callers as soon as it has one.
+/// Bounds:  kConnectionsMax: a further one closes the oldest that reads, of the address with the
+///          most of those. A request has kRequestBytesMax and kRequestWithin. An answer has
+///          kRequestWithin and a second per kAnswerBytesPerS. Unsent answers occupy at most
+///          kAnswersBytesMax, unless a single one is larger.
+/// Errors:  Without a free file descriptor, new connections wait in the kernel's queue.
 /// Threads: answer() and the counters: any. Everything else: the owner.
 /// Tests:   tests/server/control/http_server_tcp_test.cc, http_server_test.cc
 #pragma once

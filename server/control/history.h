@@ -3,8 +3,8 @@
 /// The last two minutes of a server: its traffic, and how late each source of a job was.
 ///
 /// Model:   An Observer adds a snapshot each second. A source's lateness in a sample is the time
-///          since the last contribution to the oldest block that lacks only later ones and this
-///          source; zero if no block lacks it. Shorter waits between two samples are not seen.
+///          since the last contribution to the oldest block that lacks this source; zero if no
+///          block lacks it. Shorter waits between two samples are not seen.
 ///          Beginnings of all-reduces come from the workers' reports (begin_history.h).
 /// Units:   Lateness in ms, in steps of 10 ms and at most kLatenessMax.
 /// Bounds:  Memory depends on the configured jobs and sources only, never on traffic.

@@ -14,7 +14,7 @@ namespace {
 constexpr std::string_view kBlanks = " \t\r";
 
 /// Returns the size of the head with the empty line that ends it; 0 if the line is missing. A line
-/// may end in "\n" alone: httplib refuses the request, and its client waits for no time-out.
+/// may end in "\n" alone: httplib refuses the request, and its client waits for no timeout.
 /// @param from No head ends before.
 size_t head_end(std::string_view bytes, size_t from) {
   for (size_t line = from; line < bytes.size(); line++) {

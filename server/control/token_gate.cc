@@ -132,8 +132,10 @@ std::chrono::sys_seconds TokenGate::wall_clock() {
   return std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
 }
 
+std::string TokenGate::cookie_name() const { return fmt::format("tributary_{}=", port_); }
+
 std::string TokenGate::cookie_of(const Token& token) const {
-  std::string cookie = fmt::format("tributary_{}=", port_);
+  std::string cookie = cookie_name();
   for (const std::byte byte : auth::derive(token.key, "http cookie", {})) {
     cookie += fmt::format("{:02x}", std::to_integer<uint32_t>(byte));
   }
@@ -141,20 +143,24 @@ std::string TokenGate::cookie_of(const Token& token) const {
 }
 
 const Token* TokenGate::token_of_cookie(const Request& request, const Tokens& tokens) const {
-  const Token* found = nullptr;
+  const std::string name = cookie_name();
+  std::vector<auth::Key256> sent;  // Hashes, so that the comparison takes as long for any cookie.
   std::string_view rest = request.cookie;
-  while (!rest.empty()) {
+  while (!rest.empty() && sent.size() < kCookiesMax) {
     const size_t end = std::min(rest.find(';'), rest.size());
     std::string_view each = rest.substr(0, end);
     each.remove_prefix(std::min(each.find_first_not_of(' '), each.size()));
-    const auto hash_of = [](std::string_view text) {
-      return auth::hash(std::as_bytes(std::span(text)));
-    };
-    // Hashes, so that the comparison takes as long for any cookie.
-    for (const Token& token : tokens) {
-      if (auth::is_same_key(hash_of(each), hash_of(cookie_of(token)))) found = &token;
-    }
+    if (each.starts_with(name)) sent.push_back(auth::hash(std::as_bytes(std::span(each))));
     rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  if (sent.empty()) return nullptr;
+  const Token* found = nullptr;
+  for (const Token& token : tokens) {
+    const std::string cookie = cookie_of(token);
+    const auth::Key256 hash = auth::hash(std::as_bytes(std::span(cookie)));
+    for (const auth::Key256& each : sent) {
+      if (auth::is_same_key(each, hash)) found = &token;
+    }
   }
   return found;
 }

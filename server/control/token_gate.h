@@ -7,7 +7,8 @@
 ///          Commands need the header, which no web page of another host can send. Without tokens
 ///          only loopback addresses may read, and only if the browser asked for one by its name: a
 ///          page of another host cannot read them (DNS rebinding).
-/// Bounds:  Tokens are compared by their hashes, in a time that does not depend on them.
+/// Bounds:  Tokens are compared by their hashes, in a time that does not depend on them. Of a
+///          request's cookies, at most kCookiesMax of this server are looked at.
 /// Threads: Any.
 /// Tests:   tests/server/control/token_gate_test.cc
 #pragma once
@@ -44,6 +45,9 @@ using GateCounters = std::array<uint64_t, kGateResultCount>;
 
 class TokenGate {
  public:
+  /// Cookies of this server that a request may have. A browser sends one for each path.
+  static constexpr size_t kCookiesMax = 4;
+
   /// Returns the tokens that are valid at present. Any thread calls it.
   using TokenSource = std::function<std::shared_ptr<const Tokens>()>;
 
@@ -72,6 +76,8 @@ class TokenGate {
   [[nodiscard]] Verdict judge_token(const Tokens& tokens, const std::string& token) const;
   /// Returns the token whose cookie the request carries; null for none.
   [[nodiscard]] const Token* token_of_cookie(const Request& request, const Tokens& tokens) const;
+  /// Returns the beginning of each cookie of this server, with "=".
+  [[nodiscard]] std::string cookie_name() const;
   [[nodiscard]] std::string cookie_of(const Token& token) const;
   [[nodiscard]] Reply login_reply(const Request& request, const Token& token) const;
 

@@ -38,7 +38,7 @@ struct SwitchmlConfig {
   uint32_t cores = 1;               ///< Polling cores; a power of two.
   uint32_t spin_us = 0;             ///< Keep polling this long after the last packet.
   uint32_t cpu_percent = 100;       ///< Share of a CPU that each core may use, 1 … 100.
-  std::vector<int> cpus = {};       ///< Core i runs on the i-th, and starts over; empty: on any.
+  std::vector<int> cpus = {};       ///< Core i runs on cpus[i modulo the size]; empty: on any CPU.
   uint64_t memory_mb = 4096;        ///< Shared memory (address space; only used pages count).
   uint32_t buffer_mb = 4;           ///< Socket buffers to ask for, per direction and core.
   SessionBook::Config book{};

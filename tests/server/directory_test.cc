@@ -8,13 +8,18 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <deque>
 #include <memory>
+#include <span>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "base/clock.h"
 #include "host/communicator.h"
+#include "io/udp/udp_port.h"
 #include "server/appliance.h"
 
 namespace tributary::server {
@@ -114,6 +119,51 @@ class DirectoryTest : public ::testing::Test {
   std::unique_ptr<Appliance> directory_;
 };
 
+/// Passes datagrams on to an aggregator, and its answers back after a delay, to the latest sender.
+class SlowRelay {
+ public:
+  SlowRelay(const Endpoint& aggregator, Duration delay)
+      : thread_([this, aggregator, delay](const std::stop_token& stop) {
+          while (!stop.stop_requested()) pass(aggregator, delay);
+        }) {}
+  [[nodiscard]] Endpoint address() const { return near_->local(); }
+
+ private:
+  struct Answer {
+    Instant due;
+    std::vector<std::byte> bytes;
+  };
+
+  void pass(const Endpoint& aggregator, Duration delay) {
+    std::array<engine::Packet, engine::kBurstPackets> burst;
+    for (uint32_t i = 0, count = near_->queue(0).receive(burst); i < count; i++) {
+      asker_ = burst[i].source;
+      send(*far_, burst[i].bytes(), aggregator);
+    }
+    for (uint32_t i = 0, count = far_->queue(0).receive(burst); i < count; i++) {
+      const auto bytes = burst[i].bytes();
+      answers_.push_back({monotonic_now() + delay, {bytes.begin(), bytes.end()}});
+    }
+    while (!answers_.empty() && answers_.front().due <= monotonic_now()) {
+      send(*near_, answers_.front().bytes, asker_);
+      answers_.pop_front();
+    }
+    far_->queue(0).wait(milliseconds(1));
+  }
+  static void send(io::UdpPort& port, std::span<const std::byte> bytes, const Endpoint& to) {
+    const auto size = static_cast<uint32_t>(bytes.size());
+    port.queue(0).transmit(std::array{engine::TxPacket{bytes.data(), size, to}});
+  }
+
+  const std::unique_ptr<io::UdpPort> near_ =
+      io::UdpPort::open({.local = Endpoint::ipv4(kLoopback, 0)}).value();
+  const std::unique_ptr<io::UdpPort> far_ =
+      io::UdpPort::open({.local = Endpoint::ipv4(kLoopback, 0)}).value();
+  Endpoint asker_;
+  std::deque<Answer> answers_;
+  std::jthread thread_;
+};
+
 /// Expects exact sums on this many aggregators.
 void expect_sums(std::vector<Joined>& ranks, uint32_t aggregators) {
   std::vector<std::vector<int32_t>> tensors(kWorld, std::vector<int32_t>(50'000, 3));
@@ -128,6 +178,13 @@ void expect_sums(std::vector<Joined>& ranks, uint32_t aggregators) {
     EXPECT_EQ(outcome.status, host::Status::kOk) << outcome.text;
     EXPECT_EQ(tensors[rank], std::vector<int32_t>(50'000, 3 * kWorld));
   }
+}
+
+TEST_F(DirectoryTest, AnswersMayComeAfterTheNextQuestions) {
+  const auto second = start_aggregator();
+  const SlowRelay relay(second->local(), kAskEvery * 2 + kAskEvery / 2);
+  start_directory({relay.address().to_string()});
+  EXPECT_TRUE(wait_for_plan(2)[1].answers);
 }
 
 TEST_F(DirectoryTest, OneAddressLeadsToAllAggregators) {

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <latch>
 #include <map>
+#include <stdexcept>
 #include <thread>
 #include <vector>
 
@@ -312,6 +313,27 @@ TEST_F(ApiTest, AnswersWhatAsksNoCoreWhileOneHangs) {
     hang.count_down();
   }
   EXPECT_EQ(status_of("/healthz"), 200);
+}
+
+TEST_F(ApiTest, AnswersAfterQuestionsThatFailed) {
+  uint32_t failures_left = 2 * kThreads;
+  NoCommands jobs;
+  const Api api({.name = "\xff",
+                 .version = "1",
+                 .snapshot =
+                     [&] {
+                       if (failures_left-- > 0) throw std::runtime_error("no snapshot");
+                       return example();
+                     },
+                 .is_ready = [] { return true; },
+                 .settings = json::object(),
+                 .jobs = &jobs});
+  const Request request{.method = "GET", .path = "/v1/status"};
+  while (failures_left > 0)
+    EXPECT_THROW(static_cast<void>(api.handle(request)), std::runtime_error);
+  const Reply reply = api.handle(request);
+  EXPECT_EQ(reply.status, 200);
+  EXPECT_THAT(reply.body, HasSubstr("\"name\":\"\xEF\xBF\xBD\""));  // No UTF-8 before.
 }
 
 TEST_F(ApiTest, RefusesUnknownJobsUrlsAndMethods) {

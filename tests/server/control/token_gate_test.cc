@@ -77,6 +77,19 @@ TEST_F(TokenGateTest, LoginSetsACookieWithoutTheTokenAndRedirects) {
   EXPECT_THAT(gate_.counters(), ElementsAre(3, 4, 0, 0, 0, 0, 0, 0));
 }
 
+TEST_F(TokenGateTest, LooksAtFewCookiesOfItsName) {
+  const std::string cookie = log_in();
+  const auto status_with = [&](const std::string& before, size_t count) {
+    std::string sent;
+    for (size_t i = 0; i < count; i++) sent += before;
+    return handle({.method = "GET", .path = "/", .cookie = sent + cookie}).status;
+  };
+  EXPECT_EQ(status_with("other=1; ", 100), 200);
+  EXPECT_EQ(status_with(";", 8000), 200);
+  EXPECT_EQ(status_with("tributary_8080=0; ", TokenGate::kCookiesMax - 1), 200);
+  EXPECT_EQ(status_with("tributary_8080=0; ", TokenGate::kCookiesMax), 401);
+}
+
 TEST_F(TokenGateTest, RedirectsStayOnThisServer) {
   for (const char* path : {"//evil.example/", "/\r\nSet-Cookie: a=b", "/a?b", "x", "/\xc3\xa4"}) {
     const Reply reply = handle({.method = "GET", .path = path, .token = kToken});

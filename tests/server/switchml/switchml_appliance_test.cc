@@ -107,7 +107,7 @@ TEST(SwitchmlApplianceTest, ServesAConfiguredSession) {
       first.send(slot, false, slot, value);
       second.send(slot, false, slot, 1000);
       // A core that hears from a worker for the first time drops its partial sums, so the first
-      // worker retransmits, as after its time-out.
+      // worker retransmits, as after its timeout.
       if (slot % 32 == 0 && slot / 32 < cores) first.send(slot, false, slot, value);
       EXPECT_EQ(first.receive().elements, std::vector<int32_t>(64, 1000 + value));
       EXPECT_EQ(second.receive().elements, std::vector<int32_t>(64, 1000 + value));
