@@ -190,8 +190,10 @@ void add_aggregator_flags(CLI::App& command, LaunchConfig& config) {
                   "Another key of the started aggregators' job, as for serve --job; repeatable")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
-  add_milliseconds(command, "--deadline-ms", config.deadline, 1, kDayMs,
-                   "Longest wait for a rank or the aggregator");
+  add_key(command, "--deadline-ms", {.type = KeyType::kDurationMs, .min = 1, .max = kDayMs},
+          std::to_string(in_milliseconds(kDeadlineDefault)),
+          "Longest wait for a rank or the aggregator; takes the place of the script's timeout",
+          [&config](const KeyValue& value) { config.deadline = std::get<Duration>(value); });
   command
       .add_option("--url-option", config.url_options,
                   "Another key of TRIBUTARY_URL, for example format=fixed; repeatable")

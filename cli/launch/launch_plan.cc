@@ -2,6 +2,7 @@
 #include "cli/launch/launch_plan.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -79,15 +80,22 @@ std::vector<std::string> shared_environment(const LaunchConfig& config,
 }
 
 std::string url_of(const LaunchConfig& config, const Aggregators& aggregators, uint32_t local) {
-  const uint64_t deadline_ms = in_milliseconds(config.deadline);
-  std::string url = fmt::format("tributary://{}/job/{}?deadline_ms={}", aggregators.list,
-                                config.job_id, deadline_ms);
+  std::vector<std::string> options;
+  if (config.deadline) {
+    options.push_back(fmt::format("deadline_ms={}", in_milliseconds(*config.deadline)));
+  }
   // The launchers of the machines start at different times.
-  if (!config.machines.workers.empty()) url += fmt::format("&server_wait_ms={}", deadline_ms);
-  if (aggregators.reduce_locally) url += fmt::format("&source={}", local);
-  if (config.auth != auth::Mode::kNone) url += fmt::format("&auth={}", to_string(config.auth));
-  for (const std::string& option : config.url_options) url += "&" + option;
-  return url;
+  if (!config.machines.workers.empty()) {
+    const Duration wait = config.deadline.value_or(kDeadlineDefault);
+    options.push_back(fmt::format("server_wait_ms={}", in_milliseconds(wait)));
+  }
+  if (aggregators.reduce_locally) options.push_back(fmt::format("source={}", local));
+  if (config.auth != auth::Mode::kNone) {
+    options.push_back(fmt::format("auth={}", to_string(config.auth)));
+  }
+  options.insert(options.end(), config.url_options.begin(), config.url_options.end());
+  return fmt::format("tributary://{}/job/{}{}{}", aggregators.list, config.job_id,
+                     options.empty() ? "" : "?", fmt::join(options, "&"));
 }
 
 /// The command of a Python interpreter. It runs through tributary.run, which registers the back end.

@@ -13,6 +13,7 @@ Tests:   tests/python/ranks_late.py, tests/python/ranks_matrix.py
 
 import enum
 import sys
+import weakref
 
 import torch
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
@@ -66,7 +67,8 @@ class CatchUp:
 
     def __init__(self, model, hook=None):
         self._group = active_group()
-        self._model = model
+        # DDP keeps its hook's state, this object. Python's collector does not see that part of a cycle.
+        self._model_ref = weakref.ref(model)
         self._hook = hook
         self._refuse_model()
         self._refuse_registered_hook()
@@ -86,6 +88,13 @@ class CatchUp:
         self._calls = 0  # Collectives of the group when the latest call or step ended.
         model.register_comm_hook(self, CatchUp._reduce)
         self._group.paces.append(self.pace)
+
+    @property
+    def _model(self):
+        model = self._model_ref()
+        if model is None:
+            raise errors.InvalidArgument("the model of this CatchUp is gone; make another one for the new model")
+        return model
 
     @property
     def steps(self):

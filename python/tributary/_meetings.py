@@ -98,7 +98,7 @@ class Meetings:
             self.meet(timeout_s=timeout_s)
         except errors.TributaryError:
             raise
-        except RuntimeError as error:  # Gloo's, or its time-out.
+        except RuntimeError as error:  # Gloo's, or its timeout.
             submitted, heard = self._group.communicator.progress()
             if heard > submitted:
                 raise self._differ(

@@ -16,10 +16,9 @@ import signal
 import sys
 import threading
 
-import torch
+from ._backward import at_end_of_pass, is_below_pass
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
-_PASSES = (torch.autograd.backward.__code__, torch.autograd.grad.__code__)
 
 
 class _Postponing:
@@ -30,7 +29,7 @@ class _Postponing:
         self._kept = False  # A signal has come within a pass and is not delivered.
 
     def __call__(self, number, frame):
-        if self._kept or not _is_below_pass(frame) or not self._deliver_at_end(number):
+        if self._kept or not is_below_pass(frame) or not self._deliver_at_end(number):
             self._kept = False
             self._handler(number, frame)
 
@@ -42,26 +41,8 @@ class _Postponing:
             self._handler(number, sys._getframe())
 
         # DDP completes the gradients in callbacks that are already in the queue when the first of them runs.
-        self._kept = _at_end_of_pass(lambda: _at_end_of_pass(deliver))
+        self._kept = at_end_of_pass(lambda: at_end_of_pass(deliver))
         return self._kept
-
-
-def _at_end_of_pass(function):
-    try:
-        torch.autograd.Variable._execution_engine.queue_callback(function)
-    except RuntimeError:
-        return False
-    return True
-
-
-def _is_below_pass(frame):
-    """Returns True if C++ code of a backward pass has called the frame, directly or through others."""
-    caller = frame and frame.f_back
-    while caller is not None:
-        if caller.f_code in _PASSES:
-            return True
-        caller = caller.f_back
-    return False
 
 
 def postpone():

@@ -18,6 +18,7 @@ import time
 import torch
 
 from . import _signals, errors
+from ._backward import at_end_of_pass
 from ._staging import copy_back, wait_for_kernels_of
 
 _Work = torch._C._distributed_c10d.Work  # Public as dist.Work only from torch 2 on.
@@ -388,9 +389,7 @@ class Submissions:
         if current is not None and not current.is_set():
             return current
         current = threading.Event()
-        try:
-            torch.autograd.Variable._execution_engine.queue_callback(_End(current))
-        except RuntimeError:  # No backward pass runs in this thread.
+        if not at_end_of_pass(_End(current)):
             return None
         _signals.postpone()  # The script may have set a handler since the pass before.
         self._backward_ended = current

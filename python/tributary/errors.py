@@ -105,9 +105,11 @@ _BY_STATUS = {
 def is_lost(aggregator, error):
     """Returns True if an error says that the job has lost this one of its aggregators (HOST:PORT).
 
-    The text of such an error names no other aggregator.
+    The text of such an error names no other aggregator. An aggregator whose operator removed a rank is not lost.
     """
     if not isinstance(error, (AggregatorGone, SessionLost)):
+        return False
+    if re.search(r"\brank \d+ was removed from job", str(error)):
         return False
     return re.search(rf"(?<![\w.:-]){re.escape(aggregator)}(?!\d)", str(error)) is not None
 

@@ -122,6 +122,8 @@ class Urls(unittest.TestCase):
                     self.assertFalse(errors.is_lost(other, error))
             self.assertFalse(errors.is_lost("10.0.0.1:1200", tributary.PeerLeft(text)))
         self.assertFalse(errors.is_lost("10.0.0.1:1200", None))
+        evicted = "rank 2 was removed from job 1 by the operator of aggregator 10.0.0.1:1200 (aggregator 1 of 2)"
+        self.assertFalse(errors.is_lost("10.0.0.1:1200", tributary.SessionLost(evicted)))
 
     def test_no_url_is_refused_with_advice(self):
         with self.assertRaisesRegex(tributary.InvalidArgument, "TRIBUTARY_URL"):

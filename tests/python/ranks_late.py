@@ -3,8 +3,10 @@
 # Prints each name and either "identical", "differ", or the text of the refusal. Keys in the store tell the
 # ranks when to continue. late_test.py starts this with straggler mitigation.
 import contextlib
+import gc
 import sys
 import time
+import weakref
 
 import torch
 import torch.distributed as dist
@@ -90,6 +92,10 @@ def train(model, inputs=rows, catches_up=True, **options):
         optimizer.step()
         report_progress(step)
     assert not late or not catch_up or catch_up.steps_taken > 0
+    freed = weakref.ref(ddp)
+    del ddp, catch_up
+    gc.collect()
+    assert freed() is None, "something keeps the DDP and its buckets"
     return model
 
 

@@ -48,7 +48,7 @@ TEST(LaunchPlan, AuthenticationGivesAggregatorAndRanksOneSecret) {
   EXPECT_THAT(plan->aggregators[0].arguments, Contains(HasSubstr("auth=header")));
   for (const ProgramPlan& rank : plan->ranks) {
     EXPECT_THAT(rank.environment, ::testing::Contains(secret));
-    EXPECT_THAT(rank.environment, ::testing::Contains(HasSubstr("&auth=header")));
+    EXPECT_THAT(rank.environment, ::testing::Contains(HasSubstr("?auth=header")));
   }
   for (const std::string& argument : plan->aggregators[0].arguments) {
     EXPECT_THAT(argument, Not(HasSubstr(around().secret)));
@@ -68,7 +68,7 @@ TEST(LaunchPlan, SetsTheVariablesOfEachRank) {
                             "MASTER_ADDR=127.0.0.1", "MASTER_PORT=2900", "OMP_NUM_THREADS=1",
                             "TRIBUTARY_BACKEND=tributary", "PYTHONPATH=/opt/python",
                             "TRIBUTARY_LIBRARY=/opt/lib/libtributary.so.0",
-                            "TRIBUTARY_URL=tributary://127.0.0.1:1200/job/1?deadline_ms=60000"}));
+                            "TRIBUTARY_URL=tributary://127.0.0.1:1200/job/1"}));
 }
 
 TEST(LaunchPlan, StartsAnAggregatorForItsRanks) {
@@ -90,8 +90,7 @@ TEST(LaunchPlan, StartsAnAggregatorForItsRanks) {
                           "mitigation=on,timeout_ms=20,permanent_ms=500,pin=on",
                           "--log-level", "warn", "--json", "serve.json"));
   EXPECT_THAT(plan->ranks[0].environment,
-              Contains("TRIBUTARY_URL=tributary://127.0.0.1:1200/job/7?deadline_ms=60000"
-                       "&format=fixed&scale=100"));
+              Contains("TRIBUTARY_URL=tributary://127.0.0.1:1200/job/7?format=fixed&scale=100"));
 }
 
 TEST(LaunchPlan, StartsSeveralAggregatorsHere) {
@@ -111,8 +110,7 @@ TEST(LaunchPlan, StartsSeveralAggregatorsHere) {
                           "id=1,sources=2,window=4096,block_grad_max=4095,history=4", "--log-level",
                           "warn", "--json", "out/serve-1.json"));
   EXPECT_THAT(plan->ranks[0].environment,
-              Contains("TRIBUTARY_URL=tributary://127.0.0.1:1200,127.0.0.1:1201/job/1"
-                       "?deadline_ms=60000"));
+              Contains("TRIBUTARY_URL=tributary://127.0.0.1:1200,127.0.0.1:1201/job/1"));
 }
 
 /// Two machines with two ranks each, and a spare machine with a link of twice the speed.
@@ -140,9 +138,7 @@ TEST(LaunchPlan, MachineWithoutAShareStartsNoAggregator) {
     }
     return std::string();
   };
-  EXPECT_EQ(url_of(*plan),
-            "TRIBUTARY_URL=tributary://box:12000/job/1?deadline_ms=60000"
-            "&server_wait_ms=60000");
+  EXPECT_EQ(url_of(*plan), "TRIBUTARY_URL=tributary://box:12000/job/1?server_wait_ms=60000");
   EXPECT_EQ(url_of(*plan), url_of(*plan_launch(two_machines(0), around())));
   EXPECT_THAT(plan->ranks[0].environment,
               IsSupersetOf({"WORLD_SIZE=4", "MASTER_ADDR=one", "MASTER_PORT=29500"}));
@@ -160,8 +156,7 @@ TEST(LaunchPlan, ColocatedAggregatorServesUntilOtherMachinesHaveLeft) {
                           "warn", "--linger-s", "60"));
   EXPECT_GT(plan->aggregators_linger.count(), 0);
   EXPECT_THAT(plan->ranks[0].environment,
-              Contains("TRIBUTARY_URL=tributary://one:12000,two:7000/job/1?deadline_ms=60000"
-                       "&server_wait_ms=60000"));
+              Contains("TRIBUTARY_URL=tributary://one:12000,two:7000/job/1?server_wait_ms=60000"));
 }
 
 // Other machines may find an IPv4 or an IPv6 address under a machine's name.
@@ -185,6 +180,7 @@ TEST(LaunchPlan, ColocatedAggregatorListensOnTheFamiliesThatItsNameMayHave) {
 TEST(LaunchPlan, LowerAggregatorsAddTheTensorsOfAMachine) {
   LaunchConfig config = two_machines(1);
   config.machines = {.workers = "10.0.0.1,10.0.0.2:7000"};
+  config.deadline = seconds(5);
   config.local_reduce = true;
   config.straggler_timeout = milliseconds(20);
   const auto plan = plan_launch(config, around());
@@ -202,7 +198,7 @@ TEST(LaunchPlan, LowerAggregatorsAddTheTensorsOfAMachine) {
   EXPECT_THAT(job(2), HasSubstr("upstream=10.0.0.2:7000,upstream_source=1,rank_base=2,world=4"));
   EXPECT_THAT(plan->ranks[1].environment,
               Contains("TRIBUTARY_URL=tributary://127.0.0.1:12100,127.0.0.1:12101/job/1"
-                       "?deadline_ms=60000&server_wait_ms=60000&source=1"));
+                       "?deadline_ms=5000&server_wait_ms=5000&source=1"));
   EXPECT_EQ(plan->shares, 2U);
   EXPECT_EQ(plan->aggregators[0].share, "10.0.0.2:7000");
   EXPECT_EQ(plan->aggregators[1].share, "10.0.0.1:12000");
@@ -288,8 +284,7 @@ TEST(LaunchPlan, UsesARunningServer) {
   EXPECT_EQ(plan->ranks[1].name, "rank 5");
   EXPECT_THAT(plan->ranks[1].environment,
               IsSupersetOf({"RANK=5", "LOCAL_RANK=1", "WORLD_SIZE=6", "MASTER_ADDR=head",
-                            "MASTER_PORT=29500",
-                            "TRIBUTARY_URL=tributary://box:12000/job/1?deadline_ms=60000"}));
+                            "MASTER_PORT=29500", "TRIBUTARY_URL=tributary://box:12000/job/1"}));
 }
 
 TEST(LaunchPlan, OtherBackendsNeedNoAggregator) {
