@@ -99,6 +99,23 @@ tl::unexpected<Error> refusal(const KeySpec& key, const WrittenKey& written, std
                              typed ? "true, false" : allowed_values(key)));
 }
 
+/// Returns the names, separated by commas. If there are many, "link.*" stands for a table, unless
+/// `name` is of that table.
+std::string listed(std::span<const std::string> names, std::string_view name) {
+  constexpr size_t kManyNames = 20;
+  if (names.empty()) return "none";
+  std::vector<std::string> shown;
+  for (const std::string& each : names) {
+    const std::string table = each.substr(0, each.find('.') + 1);  // Empty without a dot.
+    const bool is_short =
+        names.size() <= kManyNames || table.empty() || fmt::format("{}.", name).starts_with(table);
+    std::string text = is_short ? each : table + "*";
+    if (std::find(shown.begin(), shown.end(), text) == shown.end())
+      shown.push_back(std::move(text));
+  }
+  return fmt::format("{}", fmt::join(shown, ", "));
+}
+
 }  // namespace
 
 std::string unknown_name(std::string_view kind, std::string_view name,
@@ -115,8 +132,7 @@ std::string unknown_name(std::string_view kind, std::string_view name,
     }
   }
   const std::string hint = nearest == nullptr ? "" : fmt::format(" (did you mean '{}'?)", *nearest);
-  return fmt::format("unknown {} '{}'{}; allowed: {}", kind, name, hint,
-                     allowed.empty() ? "none" : fmt::format("{}", fmt::join(allowed, ", ")));
+  return fmt::format("unknown {} '{}'{}; allowed: {}", kind, name, hint, listed(allowed, name));
 }
 
 std::string allowed_values(const KeySpec& key) {

@@ -121,7 +121,7 @@ class KeyTable {
 };
 
 /// Returns "unknown key 'sorces' (did you mean 'sources'?); allowed: id, sources". It suggests
-/// nothing if no name is near.
+/// nothing if no name is near. If many names are allowed, "link.*" stands for a whole table.
 [[nodiscard]] std::string unknown_name(std::string_view kind, std::string_view name,
                                        std::span<const std::string> allowed);
 

@@ -50,11 +50,13 @@ struct WorkerResult {
   Duration slept;                   ///< By the straggler pattern.
   uint32_t iterations = 0;          ///< Completed.
   uint32_t iterations_skipped = 0;  ///< Completed without computation, to catch up.
-  uint64_t contributions = 0;       ///< Blocks sent.
+  uint64_t contributions = 0;       ///< Blocks computed. Blocks that end before are not sent.
   uint64_t blocks_skipped = 0;      ///< Blocks received without a contribution, to catch up.
-  uint64_t contributions_lost = 0;  ///< Blocks sent that completed without the worker.
-  uint64_t sums_missed = 0;         ///< Blocks whose sum has been discarded.
-  host::Staleness staleness;        ///< Of the back end "asynchronous".
+  uint64_t contributions_lost = 0;  ///< Blocks computed that completed without the worker.
+  /// Blocks computed whose sums lack workers that the result does not name.
+  uint64_t contributions_unclear = 0;
+  uint64_t sums_missed = 0;   ///< Blocks whose sum has been discarded.
+  host::Staleness staleness;  ///< Of the back end "asynchronous".
   uint64_t packets_sent = 0;
   uint64_t packets_received = 0;
   /// On its host's cable, with every header and gap. Includes a server on the same host, and leaves

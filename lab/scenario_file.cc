@@ -26,10 +26,9 @@ Error placed(const Refusal& refusal, std::span<const Setting> settings, const st
   return {place_prefix(last == settings.rend() ? place : last->where) + refusal.text};
 }
 
-/// A key that has an effect only with some values of another key.
+/// A key whose value matters only with some values of another key, unless it is the default.
 struct DependentKey {
-  const char* name;
-  bool (*is_set)(const Scenario& scenario);
+  std::string_view name;  ///< "fabric.*" stands for all keys that begin with "fabric.".
   bool (*has_effect)(const Scenario& scenario);
   const char* needed;
 };
@@ -37,96 +36,66 @@ struct DependentKey {
 bool uses(const Scenario& scenario, Straggling pattern) {
   return scenario.straggler.pattern.contains(pattern);
 }
+bool uses_any(const Scenario& scenario) { return !uses(scenario, Straggling::kNone); }
 bool uses_switchml(const Scenario& scenario) {
   return backend_kind(scenario.backend).switchml != nullptr;
 }
 bool is_sharded(const Scenario& scenario) {
   return scenario.backend == Backend::kSharded || scenario.backend == Backend::kShardedLive;
 }
+bool has_leaves(const Scenario& scenario) {
+  return scenario.topology != Topology::kStar && scenario.topology != Topology::kFile;
+}
 
-const std::array<DependentKey, 16> kDependentKeys{{
-    {.name = "straggler.probability",
-     .is_set = [](const Scenario& s) { return s.straggler.probability > 0; },
-     .has_effect =
-         [](const Scenario& s) {
-           return uses(s, Straggling::kSlowWorker) || uses(s, Straggling::kSlowWorkerEach) ||
-                  uses(s, Straggling::kSlowWorkerFixed);
-         },
-     .needed = "0, or any with straggler.pattern=slow-worker, slow-worker-each or "
-               "slow-worker-fixed"},
-    {.name = "model.bucket_bytes",
-     .is_set = [](const Scenario& s) { return !s.model.bucket_bytes.empty(); },
-     .has_effect = [](const Scenario& s) { return s.model.kind == Model::kCustom; },
-     .needed = "none, or any with model.name=custom"},
-    {.name = "topology_file",
-     .is_set = [](const Scenario& s) { return !s.topology_file.empty(); },
-     .has_effect = [](const Scenario& s) { return s.topology == Topology::kFile; },
-     .needed = "none, or the path of a file with topology=file"},
-    {.name = "straggler.factor",
-     .is_set = [](const Scenario& s) { return s.straggler.factor != StragglerSettings().factor; },
-     .has_effect = [](const Scenario& s) { return uses(s, Straggling::kFailSlow); },
-     .needed = "any with straggler.pattern=fail-slow"},
-    {.name = "straggler.p99_over_p50",
-     .is_set =
-         [](const Scenario& s) {
-           return s.straggler.p99_over_p50 != StragglerSettings().p99_over_p50;
-         },
-     .has_effect = [](const Scenario& s) { return uses(s, Straggling::kHeavyTail); },
-     .needed = "any with straggler.pattern=heavy-tail"},
-    {.name = "straggler.trace",
-     .is_set = [](const Scenario& s) { return !s.straggler.trace.empty(); },
-     .has_effect = [](const Scenario& s) { return uses(s, Straggling::kTrace); },
-     .needed = "none, or the path of a file with straggler.pattern=trace"},
-    {.name = "straggler.workers",
-     .is_set = [](const Scenario& s) { return !s.straggler.workers.empty(); },
-     .has_effect = [](const Scenario& s) { return !uses(s, Straggling::kNone); },
-     .needed = "none, or any with a straggler.pattern"},
-    {.name = "straggler.racks",
-     .is_set = [](const Scenario& s) { return !s.straggler.racks.empty(); },
-     .has_effect = [](const Scenario& s) { return !uses(s, Straggling::kNone); },
-     .needed = "none, or any with a straggler.pattern"},
-    {.name = "link.slow_rate_gbps",
-     .is_set =
-         [](const Scenario& s) {
-           return s.slow_links.rate_bits_per_s != SlowLinks().rate_bits_per_s;
-         },
-     .has_effect = [](const Scenario& s) { return !s.slow_links.workers.empty(); },
-     .needed = "any with link.slow_workers"},
-    {.name = "fabric.slow_rate_gbps",
-     .is_set =
-         [](const Scenario& s) {
-           return s.slow_uplinks.rate_bits_per_s != SlowUplinks().rate_bits_per_s;
-         },
-     .has_effect = [](const Scenario& s) { return !s.slow_uplinks.racks.empty(); },
-     .needed = "any with fabric.slow_racks"},
-    {.name = "link.loss_run",
-     .is_set = [](const Scenario& s) { return s.link.faults.loss_run != 1; },
-     .has_effect = [](const Scenario& s) { return s.link.faults.loss > 0; },
-     .needed = "1, or any with link.loss above 0"},
-    {.name = "fabric.loss_run",
-     .is_set = [](const Scenario& s) { return s.fabric.faults.loss_run != 1; },
-     .has_effect = [](const Scenario& s) { return s.fabric.faults.loss > 0; },
-     .needed = "1, or any with fabric.loss above 0"},
-    {.name = "aggregators.colocated",
-     .is_set =
-         [](const Scenario& s) {
-           return s.aggregators.colocated != AggregatorsSettings().colocated;
-         },
-     .has_effect = is_sharded,
-     .needed = "any with backend=sharded"},
-    {.name = "aggregators.spare",
-     .is_set = [](const Scenario& s) { return s.aggregators.spare != AggregatorsSettings().spare; },
-     .has_effect = is_sharded,
-     .needed = "any with backend=sharded"},
-    {.name = "switchml.pool",
-     .is_set = [](const Scenario& s) { return s.switchml.pool != SwitchmlSettings().pool; },
-     .has_effect = uses_switchml,
-     .needed = "0, or any with a SwitchML back end"},
-    {.name = "switchml.timeout_ms",
-     .is_set = [](const Scenario& s) { return s.switchml.timeout != SwitchmlSettings().timeout; },
-     .has_effect = uses_switchml,
-     .needed = "0, or any with a SwitchML back end"},
-}};
+const std::array kDependentKeys = std::to_array<DependentKey>({
+    {"leaves", [](const Scenario& s) { return has_leaves(s) || !s.straggler.racks.empty(); },
+     "2, or any with topology=chassis, two-level or leaf-spine"},
+    {"spines", [](const Scenario& s) { return s.topology == Topology::kLeafSpine; },
+     "any with topology=leaf-spine"},
+    {"topology_file", [](const Scenario& s) { return s.topology == Topology::kFile; },
+     "none, or the path of a file with topology=file"},
+    {"model.bucket_bytes", [](const Scenario& s) { return s.model.kind == Model::kCustom; },
+     "none, or any with model.name=custom"},
+    {"link.slow_rate_gbps", [](const Scenario& s) { return !s.slow_links.workers.empty(); },
+     "any with link.slow_workers"},
+    {"link.loss_run", [](const Scenario& s) { return s.link.faults.loss > 0; },
+     "1, or any with link.loss above 0"},
+    {"fabric.*", has_leaves, "any with topology=chassis, two-level or leaf-spine"},
+    {"fabric.slow_rate_gbps", [](const Scenario& s) { return !s.slow_uplinks.racks.empty(); },
+     "any with fabric.slow_racks"},
+    {"fabric.loss_run", [](const Scenario& s) { return s.fabric.faults.loss > 0; },
+     "1, or any with fabric.loss above 0"},
+    {"straggler.probability",
+     [](const Scenario& s) {
+       return uses(s, Straggling::kSlowWorker) || uses(s, Straggling::kSlowWorkerEach) ||
+              uses(s, Straggling::kSlowWorkerFixed);
+     },
+     "0, or any with straggler.pattern=slow-worker, slow-worker-each or slow-worker-fixed"},
+    {"straggler.workers", uses_any, "none, or any with a straggler.pattern"},
+    {"straggler.racks", uses_any, "none, or any with a straggler.pattern"},
+    {"straggler.factor", [](const Scenario& s) { return uses(s, Straggling::kFailSlow); },
+     "any with straggler.pattern=fail-slow"},
+    {"straggler.p99_over_p50", [](const Scenario& s) { return uses(s, Straggling::kHeavyTail); },
+     "any with straggler.pattern=heavy-tail"},
+    {"straggler.pause_at_ms", [](const Scenario& s) { return uses(s, Straggling::kPause); },
+     "any with straggler.pattern=pause"},
+    {"straggler.pause_for_ms", [](const Scenario& s) { return uses(s, Straggling::kPause); },
+     "any with straggler.pattern=pause"},
+    {"straggler.background_share",
+     [](const Scenario& s) { return uses(s, Straggling::kBackgroundFlow); },
+     "any with straggler.pattern=background-flow"},
+    {"straggler.trace", [](const Scenario& s) { return uses(s, Straggling::kTrace); },
+     "none, or the path of a file with straggler.pattern=trace"},
+    {"aggregators.colocated", is_sharded, "any with backend=sharded"},
+    {"aggregators.spare", is_sharded, "any with backend=sharded"},
+    {"switchml.pool", uses_switchml, "0, or any with a SwitchML back end"},
+    {"switchml.timeout_ms", uses_switchml, "0, or any with a SwitchML back end"},
+});
+
+bool stands_for(std::string_view pattern, std::string_view name) {
+  if (!pattern.ends_with('*')) return pattern == name;
+  return name.starts_with(pattern.substr(0, pattern.size() - 1));
+}
 
 }  // namespace
 
@@ -191,6 +160,28 @@ Result<std::vector<WrittenKey>> read_keys(const std::string& path) {
   return keys_of(*file, path);
 }
 
+Result<void> check_command(std::span<const WrittenKey> keys, const std::string& path,
+                           std::string_view command) {
+  struct Kind {
+    bool (*has)(std::string_view key);
+    const char* command;
+    const char* name;
+  };
+  constexpr std::array<Kind, 3> kKinds{{
+      {[](std::string_view key) { return key.starts_with("sweep."); }, "sweep", "a sweep"},
+      {[](std::string_view key) { return key.starts_with("compare."); }, "compare", "a comparison"},
+      {[](std::string_view key) { return key == "job"; }, "run", "a run of several jobs"},
+  }};
+  for (const WrittenKey& key : keys) {
+    for (const Kind& kind : kKinds) {
+      if (!kind.has(key.name) || kind.command == command) continue;
+      return failure(fmt::format("{}: this is {}; use: tributary lab {} {}", key.where, kind.name,
+                                 kind.command, path));
+    }
+  }
+  return {};
+}
+
 Result<Scenario> make_scenario(std::span<const Setting> settings, Scenario base,
                                const std::string& place) {
   for (const Setting& setting : settings) setting.set(base);
@@ -212,13 +203,17 @@ Result<Scenario> make_scenario(std::span<const WrittenKey> keys) {
 }
 
 Result<void> check_effects(const Scenario& scenario, std::span<const Setting> settings) {
-  for (const DependentKey& key : kDependentKeys) {
-    const bool written = std::ranges::any_of(
-        settings, [&key](const Setting& setting) { return setting.name == key.name; });
-    if (!written || !key.is_set(scenario) || key.has_effect(scenario)) continue;
-    const std::string text = fmt::format("{}={} has no effect; allowed: {}", key.name,
-                                         find_scenario_key(key.name)->show(scenario), key.needed);
-    return tl::unexpected(placed({.key = key.name, .text = text}, settings, ""));
+  const Scenario defaults;
+  for (const Setting& setting : settings) {
+    const ScenarioKey& key = *find_scenario_key(setting.name);
+    const std::string value = key.show(scenario);
+    if (value == key.show(defaults)) continue;
+    for (const DependentKey& dependent : kDependentKeys) {
+      if (!stands_for(dependent.name, setting.name) || dependent.has_effect(scenario)) continue;
+      const std::string text =
+          fmt::format("{}={} has no effect; allowed: {}", setting.name, value, dependent.needed);
+      return tl::unexpected(placed({.key = setting.name, .text = text}, settings, ""));
+    }
   }
   return {};
 }

@@ -66,6 +66,11 @@ struct Setting {
 /// Returns the keys of a TOML file. Refuses a file that cannot be read or is not TOML.
 [[nodiscard]] Result<std::vector<WrittenKey>> read_keys(const std::string& path);
 
+/// Refuses the keys of a file for another command than `command`: a sweep, a comparison, or several
+/// jobs. @param command "run", "sweep" or "compare"; empty: a command for single runs only.
+[[nodiscard]] Result<void> check_command(std::span<const WrittenKey> keys, const std::string& path,
+                                         std::string_view command);
+
 /// Splits "link=file,link=file". Refuses a text without a link or without a file.
 [[nodiscard]] Result<std::vector<Scenario::Capture>> parse_captures(const std::string& text);
 

@@ -54,10 +54,8 @@ Result<lab::Comparison> comparison_of(const CompareFlags& flags) {
     Result<std::vector<WrittenKey>> read = lab::read_keys(flags.path);
     if (!read) return tl::unexpected(read.error());
     keys = std::move(*read);
-    for (const WrittenKey& key : keys) {
-      if (!key.name.starts_with("sweep.")) continue;
-      return failure(
-          fmt::format("{}: this is a sweep; use: tributary lab sweep {}", key.where, flags.path));
+    if (const auto good = lab::check_command(keys, flags.path, "compare"); !good) {
+      return tl::unexpected(good.error());
     }
     if (auto taken = lab::take_compare_keys(keys, lists); !taken) {
       return tl::unexpected(taken.error());

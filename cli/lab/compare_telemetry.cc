@@ -102,7 +102,7 @@ void add_lab_compare_telemetry(CLI::App& compare, int& exit_code) {
   add_uint(*command, "--top", settings.top, 1, lab::kTelemetryTopMax,
            "Flows at least as large as the one of this rank are to be found");
   add_milliseconds(*command, "--period-ms", settings.period, 1, lab::kTelemetryPeriodMsMax,
-                   "Time between two reports: Trio's time-outs, and the reads of Tofino's slots");
+                   "Time between two reports: Trio's timeouts, and the reads of Tofino's slots");
   command
       ->add_option("--memory", flags->memories,
                    fmt::format("Memory sizes, with commas between; K and M are 2^10 and 2^20 "

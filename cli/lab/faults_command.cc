@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdint>
 #include <ctime>
 #include <memory>
 #include <optional>
@@ -25,11 +26,14 @@ namespace {
 constexpr const char* kName = "tributary lab faults";
 /// The number of runs with --quick.
 constexpr uint64_t kQuickSeeds = 100;
+constexpr uint64_t kSeedsMax = 100'000'000;
+/// Largest first seed; the last seed has 63 bits, too.
+constexpr uint64_t kSeedMax = INT64_MAX - kSeedsMax;
 
 struct FaultsFlags {
   uint64_t seeds = 1000;
   uint64_t first_seed = 1;
-  uint64_t seed = 0;  ///< Of the only run; 0: a campaign.
+  std::optional<uint64_t> seed = {};  ///< Of the only run; not set: a campaign.
   bool trace = false;
   bool quick = false;
   bool mutants = false;
@@ -70,9 +74,9 @@ int write_json(const FaultsFlags& flags, const nlohmann::ordered_json& json) {
 
 /// Runs one seed and prints its trace.
 int run_one(const FaultsFlags& flags, lab::FaultKinds kinds) {
-  const lab::FaultPlan plan = lab::draw_plan(flags.seed, kinds, flags.shape);
+  const lab::FaultPlan plan = lab::draw_plan(*flags.seed, kinds, flags.shape);
   const lab::FaultResult result = run_faults(plan, flags.trace);
-  print("seed {}: {}\n", flags.seed, describe(plan));
+  print("seed {}: {}\n", plan.seed, describe(plan));
   for (const std::string& line : result.trace) print("{}\n", line);
   for (uint32_t i = 0; i < lab::kBreachKinds; i++) {
     for (const std::string& line : result.breaches[i]) {
@@ -129,10 +133,9 @@ int run_planted(const FaultsFlags& flags) {
 
 int run_program(const FaultsFlags& flags) {
   std::optional<LabProgress> progress(std::in_place);
-  const bool alone = flags.seed != 0;
   const uint64_t seeds = flags.quick ? std::min(flags.seeds, kQuickSeeds) : flags.seeds;
-  lab::ProgramCampaign campaign{.first_seed = alone ? flags.seed : flags.first_seed,
-                                .seeds = alone ? 1 : seeds,
+  lab::ProgramCampaign campaign{.first_seed = flags.seed.value_or(flags.first_seed),
+                                .seeds = flags.seed ? 1 : seeds,
                                 .threads = thread_count(flags),
                                 .on_progress = {}};
   campaign.on_progress = [&](uint64_t over) { progress->update(over, campaign.seeds); };
@@ -189,7 +192,7 @@ int run(const FaultsFlags& flags) {
   }
   const auto kinds = kinds_of(flags.only);
   if (!kinds) return complain(kName, kinds.error().text, 2);
-  return flags.seed != 0 ? run_one(flags, *kinds) : run_all(flags, *kinds);
+  return flags.seed ? run_one(flags, *kinds) : run_all(flags, *kinds);
 }
 
 }  // namespace
@@ -198,13 +201,15 @@ void add_lab_faults(CLI::App& lab, int& exit_code) {
   CLI::App* command = lab.add_subcommand(
       "faults", "Thousands of runs in which everything goes wrong, judged against the promises");
   const auto flags = std::make_shared<FaultsFlags>();
-  command->add_option("--seeds", flags->seeds, "Runs; with --mutants: of each, at most")
-      ->check(CLI::Range(uint64_t{1}, uint64_t{100'000'000}))
-      ->capture_default_str();
-  command->add_option("--first-seed", flags->first_seed, "Seed of the first run")
-      ->capture_default_str();
-  command->add_option("--seed", flags->seed, "This run alone");
-  command->add_flag("--trace", flags->trace, "With --seed: print what happens");
+  CLI::Option* seeds = add_uint(*command, "--seeds", flags->seeds, 1, kSeedsMax,
+                                "Runs; with --mutants: of each, at most");
+  CLI::Option* first_seed =
+      add_uint(*command, "--first-seed", flags->first_seed, 0, kSeedMax, "Seed of the first run");
+  CLI::Option* seed =
+      add_key(*command, "--seed", {.type = KeyType::kUint, .max = kSeedMax}, "", "This run alone",
+              [flags](const KeyValue& value) { flags->seed = std::get<uint64_t>(value); });
+  seed->excludes(seeds)->excludes(first_seed);
+  command->add_flag("--trace", flags->trace, "Print the events of the run")->needs(seed);
   add_protocol(*command, flags->shape.protocol, "What the workers speak");
   std::vector<std::string> names;
   for (const programs::Program& program : programs::programs()) names.emplace_back(program.name);
@@ -219,7 +224,7 @@ void add_lab_faults(CLI::App& lab, int& exit_code) {
                     "Trio-ML: jobs on several aggregators each; faults hit single ones");
   command->add_option("--only", flags->only, "Kinds of faults that may happen, or none")
       ->delimiter(',');
-  command->add_option("--threads", flags->threads, "0: as many as cores")->capture_default_str();
+  add_threads_flag(*command, flags->threads, "0: as many as cores");
   command->add_flag("--quick", flags->quick, "At most 100 runs");
   command->add_flag("--mutants", flags->mutants, "Plant bugs, and say which ones are found");
   command->add_option("--mutant", flags->mutant_names, "With --mutants: this bug; repeatable")

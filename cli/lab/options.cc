@@ -94,15 +94,9 @@ Result<lab::Scenario> read_scenario(const std::string& path,
   if (!path.empty()) {
     Result<std::vector<WrittenKey>> read = lab::read_keys(path);
     if (!read) return tl::unexpected(read.error());
-    for (const WrittenKey& key : *read) {
-      if (key.name.starts_with("sweep.")) {
-        return failure(
-            fmt::format("{}: this is a sweep; use: tributary lab sweep {}", key.where, path));
-      }
-      if (key.name.starts_with("compare.")) {
-        return failure(fmt::format("{}: this is a comparison; use: tributary lab compare {}",
-                                   key.where, path));
-      }
+    // `lab run` reads files of several jobs before it comes here.
+    if (const auto good = lab::check_command(*read, path, ""); !good) {
+      return tl::unexpected(good.error());
     }
     keys = std::move(*read);
   }

@@ -5,7 +5,7 @@
 /// Model:   A datagram enters as a frame at its worker's front-panel port: rank i has port i x 4 of
 ///          pipe 0, or port i at 25 Gbit/s or less. A frame becomes a datagram when its first bit
 ///          leaves the chip. tofino/pipeline/switch.h models passes, recirculation and buffer loss.
-///          With time-outs the packet generator visits each slot once in JobConfig::timeout.
+///          With timeouts the packet generator visits each slot once in JobConfig::timeout.
 /// Elided:  Without gradients (AggregatorSpec::values) the pipeline runs in its elided form. With
 ///          them, a datagram without payload counts as zeros.
 /// Errors:  create() refuses jobs beyond the chip's ports, bits and slots. Datagrams of strangers
@@ -62,7 +62,7 @@ class TofinoNode final : public AggregatorNode, private tofino::SwitchSink, priv
 };
 
 /// Calls check_switchml(). Also refuses more workers than ports, ports faster than the chip's, and
-/// a time-out shorter than the generator's sweep.
+/// a timeout shorter than the generator's sweep.
 [[nodiscard]] std::optional<Refusal> check_tofino(const Scenario& scenario,
                                                   const BackendKind& backend);
 

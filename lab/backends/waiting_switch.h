@@ -6,7 +6,7 @@
 /// Model:   Each datagram leaves kPipelineLatency after its arrival, at any load. A place of the
 ///          window keeps one result, as SwitchML's two pools do (SwitchML paper §4.5); or `history`
 ///          results if blocks may end early: with their k-th contribution with a quorum of k, one
-///          time-out after the first if the job mitigates. Later contributions are counted, dropped
+///          timeout after the first if the job mitigates. Later contributions are counted, dropped
 ///          and answered. The protocol is that of docs/aggregation-protocol.md.
 /// Threads: One.
 /// Errors:  Counts and drops datagrams that are malformed, foreign or of another session.

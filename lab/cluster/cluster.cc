@@ -293,12 +293,20 @@ std::vector<Cluster::Loss> Cluster::losses(const RunResult& network) const {
   return all;
 }
 
-/// Returns a warning if workers of a job have dropped out.
-std::vector<std::string> Cluster::dropout_warnings(const RunResult& job, const std::string& name) {
-  if (job.dropouts() == 0) return {};
-  return {fmt::format("{}{} of {} workers dropped out; times and shares are those of the others",
-                      name.empty() ? "" : fmt::format("job '{}': ", name), job.dropouts(),
-                      job.workers.size())};
+std::vector<std::string> Cluster::job_warnings(const JobRun& job, const RunResult& run) {
+  const std::string place = job.name().empty() ? "" : fmt::format("job '{}': ", job.name());
+  std::vector<std::string> all;
+  if (run.dropouts() > 0) {
+    all.push_back(
+        fmt::format("{}{} of {} workers dropped out; times and shares are those of the others",
+                    place, run.dropouts(), run.workers.size()));
+  }
+  const StragglerSettings& straggler = job.scenario().straggler;
+  if (straggler.pattern.contains(Straggling::kPause) && straggler.pause_at >= run.total) {
+    all.push_back(fmt::format("{}the pause at {:g} ms never began: the run took {:.4g} ms", place,
+                              1e3 * in_seconds(straggler.pause_at), 1e3 * in_seconds(run.total)));
+  }
+  return all;
 }
 
 std::vector<std::string> Cluster::train_warnings(const RunResult& network) const {
@@ -370,7 +378,7 @@ Result<RunResult> Cluster::run(RunObserver* observer) {
   result.timeline_later = timeline_later_;
   collect_network(result);
   result.bottleneck = bottleneck(result);
-  result.warnings = dropout_warnings(result, jobs_[0]->name());
+  result.warnings = job_warnings(*jobs_[0], result);
   std::ranges::move(train_warnings(result), std::back_inserter(result.warnings));
   if (const auto good = check_faithful(result.aggregators); !good) {
     return tl::unexpected(good.error());
@@ -388,7 +396,7 @@ Result<SharedResult> Cluster::run_shared(RunObserver* observer) {
     one.backend = job->scenario().backend;
     one.began_at = job->began_at().since_start();
     one.run = job->collect(network_, core_.now());
-    std::ranges::move(dropout_warnings(one.run, one.name), std::back_inserter(result.warnings));
+    std::ranges::move(job_warnings(*job, one.run), std::back_inserter(result.warnings));
     all.workers.insert(all.workers.end(), one.run.workers.begin(), one.run.workers.end());
     result.jobs.push_back(std::move(one));
   }

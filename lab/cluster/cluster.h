@@ -74,14 +74,15 @@ class Cluster {
   [[nodiscard]] Result<void> step(JobRun& job);
   [[nodiscard]] Result<void> run_jobs();
   [[nodiscard]] Result<void> run_to_end(RunObserver* observer);
-  /// Returns the losses of machines, cables and hosts, by place and reason. @param network What
-  /// collect_network() has filled.
+  /// Returns the losses of machines, cables and hosts, by place and reason.
+  /// @param network The result of collect_network().
   [[nodiscard]] std::vector<Loss> losses(const RunResult& network) const;
   /// Returns warnings about trains: they are too long for a job's buckets, or buffers, queues or cables
   /// lost them. @param network As above.
   [[nodiscard]] std::vector<std::string> train_warnings(const RunResult& network) const;
-  [[nodiscard]] static std::vector<std::string> dropout_warnings(const RunResult& job,
-                                                                 const std::string& name);
+  /// Returns warnings about workers that dropped out and about a pause after the end of the run.
+  [[nodiscard]] static std::vector<std::string> job_warnings(const JobRun& job,
+                                                             const RunResult& run);
   /// Refuses a result that depends on the order of packets in a train: a PFE dropped packets and
   /// workers repaired the losses.
   [[nodiscard]] Result<void> check_faithful(const std::vector<AggregatorResult>& aggregators) const;

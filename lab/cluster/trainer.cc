@@ -24,15 +24,23 @@ bool is_missed(const host::DegradedRange& range) {
   return range.sources == host::SourceSet{} && range.contributors == 0;
 }
 
-/// Blocks of a transfer whose sum lacks this rank, as far as one can tell: a result names no rank of
-/// a job with more than kSourcesMax workers.
-uint64_t blocks_without(const host::Outcome& outcome, uint32_t rank, uint32_t workers) {
-  if (workers > wire::kSourcesMax) return 0;
-  uint64_t count = 0;
+/// Returns whether a degraded result names its sources. SwitchML only counts them, and a message has
+/// no room to name more than kSourcesMax workers.
+bool names_sources(const host::DegradedRange& range, uint32_t workers) {
+  return range.contributors == 0 && workers <= wire::kSourcesMax;
+}
+
+/// Adds the blocks that a worker has computed.
+void count_contributions(const host::Outcome& outcome, uint32_t rank, const Scenario& scenario,
+                         WorkerResult& account) {
+  account.contributions += outcome.blocks * scenario.train;
   for (const host::DegradedRange& range : outcome.degraded) {
-    if (range.contributors == 0 && !host::contains(range.sources, rank)) count++;
+    if (!names_sources(range, scenario.workers)) {
+      account.contributions_unclear += scenario.train;
+    } else if (!host::contains(range.sources, rank)) {
+      account.contributions_lost += scenario.train;
+    }
   }
-  return count;
 }
 
 uint64_t blocks_missed(const host::Outcome& outcome) {
@@ -294,8 +302,7 @@ bool Trainer::take_outcome(uint32_t bucket) {
     account_.blocks_skipped += outcome.blocks * train;
     skipped_.push_back({iteration_, bucket, outcome.blocks});
   } else {
-    account_.contributions += outcome.blocks * train;
-    account_.contributions_lost += blocks_without(outcome, rank_, plan_.scenario.workers) * train;
+    count_contributions(outcome, rank_, plan_.scenario, account_);
   }
   account_.staleness += outcome.staleness;
   account_.sums_missed += blocks_missed(outcome) * train;

@@ -242,7 +242,7 @@ constexpr std::array kIncidentRates{
     IncidentRate{FaultKind::kLinkCut, 0.15, 2, seconds(4)},
     IncidentRate{FaultKind::kClockStep, 0.12, 2, seconds(5)},
 };
-static_assert(kIncidentRates[0].length_max == kRtoMin * 100, "delays of up to 100 time-outs");
+static_assert(kIncidentRates[0].length_max == kRtoMin * 100, "delays of up to 100 timeouts");
 
 /// Returns whether the kind needs a server process. A modelled machine is hardware and has none.
 bool happens_to_servers(FaultKind kind) {

@@ -39,7 +39,7 @@ enum class FaultKind : uint8_t {
                 ///< (No protocol could detect a flip in gradients alone.)
   kDuplication,
   kReordering,
-  kDelay,    ///< Links hold packets back by up to 100 retransmission time-outs.
+  kDelay,    ///< Links hold packets back by up to 100 retransmission timeouts.
   kGarbage,  ///< A stranger sends random bytes.
   kWorkerPause,
   kWorkerCrash,  ///< A worker crashes and returns as a new process.

@@ -129,7 +129,7 @@ class FaultWorld final : public FaultWire::Watcher, private EventTarget {
 
   // --- Observations ---
 
-  /// Returns one line for each time-out that came too early or too late.
+  /// Returns one line for each timeout that came too early or too late.
   [[nodiscard]] std::vector<std::string> promptness_verdicts() const;
   /// Returns one line for each contribution that its block lacks only because of lost packets.
   [[nodiscard]] const std::vector<std::string>& loss_verdicts() const {

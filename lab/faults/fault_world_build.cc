@@ -25,7 +25,7 @@ Endpoint aggregator_address(uint32_t index) {
 }
 Endpoint switch_address() { return Endpoint::ipv4(kPrivateNet | 1U << 8 | 1, wire::kSwitchmlPort); }
 
-/// Returns a worker's configuration with the live worker's time-out, so that pauses of a few
+/// Returns a worker's configuration with the live worker's timeout, so that pauses of a few
 /// milliseconds have no effect.
 host::SwitchmlConfig switchml_worker_config(const JobPlan& what, uint32_t rank) {
   return {.server = switch_address(),

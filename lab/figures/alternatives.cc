@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Trio-ML beside other answers to stragglers, in the same cluster with the same stragglers: waiting,
-// backup workers, a quorum, local SGD, bounded time-outs, and asynchronous training. No paper has
+// backup workers, a quorum, local SGD, bounded timeouts, and asynchronous training. No paper has
 // this figure.
 #include <fmt/format.h>
 
@@ -54,7 +54,7 @@ constexpr std::array<System, 8> kSystems{
       .rate = kLocalRate,
       .local_steps = 4},
      // Source: OptiReduce, NSDI 2025.
-     {.name = "bounded time-outs", .backend = Backend::kOptireduce},
+     {.name = "bounded timeouts", .backend = Backend::kOptireduce},
      {.name = "asynchronous", .backend = Backend::kAsynchronous, .rate = kAsynchronousRate}}};
 /// In percent of the delay points; 16: kPaperProbability.
 constexpr std::array<double, 2> kStragglingPercents{0, 100 * kPaperProbability};
@@ -74,7 +74,7 @@ Scenario scenario_of(const System& system, double percent, uint32_t iterations) 
   if (system.backend == Backend::kOptireduce) {
     scenario.mitigation.timeout = kStageTimeout;
     // Packets so small that each server gets a part of every tensor (plan/part_cutter.h), and a
-    // window that has the whole tensor in flight: a time-out of its blocks is one of the stage.
+    // window that has the whole tensor in flight: a timeout of its blocks is one of the stage.
     scenario.gradients = 128;
     scenario.window = 256;
   }

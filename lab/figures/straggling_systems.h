@@ -95,8 +95,8 @@ struct KindSetting {
   uint32_t percent;  ///< Probability of a delay.
 };
 inline constexpr std::array<KindSetting, 2> kKindSettings{
-    {{"same sleeper, time-out 1 ms, 700 ms of computation", 16},
-     {"same sleeper, time-out 1 ms, 700 ms of computation, p = 20 %", 20}}};
+    {{"same sleeper, timeout 1 ms, 700 ms of computation", 16},
+     {"same sleeper, timeout 1 ms, 700 ms of computation, p = 20 %", 20}}};
 
 [[nodiscard]] inline Scenario kind_scenario(const KindSetting& setting,
                                             const StragglingSystem& system, Model model,

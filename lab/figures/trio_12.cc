@@ -145,7 +145,7 @@ class ModelRows {
     return cause_with_settings(
         fmt::format(
             "Iterations are {:.2f} times as fast as when all wait: while a server sleeps, each "
-            "window waits for a time-out (trio-13). With sums that lack a worker, training "
+            "window waits for a timeout (trio-13). With sums that lack a worker, training "
             "needs {:.2f} times as many iterations.",
             faster, faster / speed_up(systems, trio).mean),
         model_.speedup, settings);

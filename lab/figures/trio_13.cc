@@ -196,7 +196,7 @@ class ModelRows {
         scenario_.gradients / scenario_.window;
     return cause_with_settings(
         fmt::format("While a server sleeps, each of about {:.0f} windows of an iteration of {:.0f} "
-                    "ms waits for a time-out of {:.0f} ms or more. Free mitigation (a time-out of "
+                    "ms waits for a timeout of {:.0f} ms or more. Free mitigation (a timeout of "
                     "no time) gives {:.2f}, and {:.2f} in the highest sample.",
                     windows, iteration_ms(ideal_[0]), as_ms(scenario_.mitigation.timeout),
                     free.mean, free.high),

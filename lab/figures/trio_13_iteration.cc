@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The speed-up of Figure 13 of the Trio paper (§6.2) over the iteration time: the traffic of
-// ResNet50, with computation from short to long. Time-outs cost less of a long iteration.
+// ResNet50, with computation from short to long. Timeouts cost less of a long iteration.
 #include <fmt/format.h>
 
 #include <array>

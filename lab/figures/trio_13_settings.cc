@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The speed-up of Figure 13 of the Trio paper (§6.2) under other readings and settings: the
-// sleeper fixed or drawn at each point, the window, the time-out, permanent stragglers, and all
+// sleeper fixed or drawn at each point, the window, the timeout, permanent stragglers, and all
 // favourable ones together. ResNet50, p = 16 %.
 #include <fmt/format.h>
 
@@ -36,10 +36,10 @@ constexpr std::array<Variation, 9> kVariations{
     {{.name = "as in trio-13"},
      {.name = "the same sleeper always", .pattern = Straggling::kSlowWorkerFixed},
      {.name = "window 65,536", .window = 65'536},
-     {.name = "time-out 1 ms", .timeout_ms = 1},
-     {.name = "time-out 2 ms", .timeout_ms = 2},
-     {.name = "time-out 5 ms", .timeout_ms = 5},
-     {.name = "time-out 20 ms", .timeout_ms = 20},
+     {.name = "timeout 1 ms", .timeout_ms = 1},
+     {.name = "timeout 2 ms", .timeout_ms = 2},
+     {.name = "timeout 5 ms", .timeout_ms = 5},
+     {.name = "timeout 20 ms", .timeout_ms = 20},
      {.name = "permanent after 50 ms", .permanent_after_ms = 50},
      {.name = "same sleeper, window 65,536, 700 ms of computation",
       .window = 65'536,

@@ -7,7 +7,7 @@
 ///          beyond the receiver's limit, which advances as the receiver uses packets. There is no
 ///          congestion control. An acknowledgement names the first missing position and those
 ///          received beyond it. A packet counts as lost if kOvertakenBy later packets overtook it,
-///          or after a time-out.
+///          or after a timeout.
 /// Errors:  on_ack() refuses an acknowledgement of a position that was never sent.
 /// Source:  RFC 2018 (selective acknowledgement), RFC 8985 §3 (order of sending, not of positions).
 /// Tests:   tests/lab/peers/stream_test.cc
@@ -64,13 +64,13 @@ class SendBook {
   [[nodiscard]] uint64_t base() const { return base_; }
   [[nodiscard]] uint64_t next() const { return next_; }
   [[nodiscard]] uint64_t repairs() const { return repair_count_; }
-  /// Returns the time-out after which an unanswered packet is repeated.
+  /// Returns the timeout after which an unanswered packet is repeated.
   [[nodiscard]] Duration timeout() const { return rtt_.timeout(host::RttEstimator::kMax); }
 
  private:
   /// A packet counts as lost once this many later ones are acknowledged. Source: RFC 5681 §3.2.
   static constexpr uint64_t kOvertakenBy = 3;
-  /// Maximum doublings of the time-out. Assumed: as in host::WorkerProtocol.
+  /// Maximum doublings of the timeout. Assumed: as in host::WorkerProtocol.
   static constexpr uint32_t kDoublingsMax = 6;
 
   struct Place {

@@ -15,13 +15,13 @@ namespace {
 /// different ones.
 constexpr std::array<SystemColour, 15> kColours{{
     {"paper", "#000000", "#ffffff"},
-    {"switchml-64", "#a87400", "#e69f00"},                   // Okabe-Ito orange.
-    {"switchml", "#d55e00", "#ff8a3d"},                      // Vermilion.
-    {"asynchronous|async", "#882255", "#d4709f"},            // Tol wine.
-    {"optireduce|bounded time-outs", "#c04a5e", "#f08a99"},  // Tol rose.
-    {"backup|quorum", "#1b8a7d", "#44aa99"},                 // Tol teal.
-    {"sgd|staleness|stale", "#117733", "#5ccf7f"},           // Tol green.
-    {"ompi|mpi", "#332288", "#a99cf0"},                      // Tol indigo.
+    {"switchml-64", "#a87400", "#e69f00"},                  // Okabe-Ito orange.
+    {"switchml", "#d55e00", "#ff8a3d"},                     // Vermilion.
+    {"asynchronous|async", "#882255", "#d4709f"},           // Tol wine.
+    {"optireduce|bounded timeouts", "#c04a5e", "#f08a99"},  // Tol rose.
+    {"backup|quorum", "#1b8a7d", "#44aa99"},                // Tol teal.
+    {"sgd|staleness|stale", "#117733", "#5ccf7f"},          // Tol green.
+    {"ompi|mpi", "#332288", "#a99cf0"},                     // Tol indigo.
     {"sharded|byteps|with spare machines|without spare machines", "#7f7500",
      "#f0e442"},                                     // Okabe-Ito yellow.
     {"ring|all-reduce|gloo", "#b5528f", "#e79ac4"},  // Reddish purple.

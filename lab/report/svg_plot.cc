@@ -94,6 +94,19 @@ bool coincide(const Drawing& drawing, const PlotSeries& a, const PlotSeries& b) 
   return of_a.size() > 1 && std::equal(of_a.begin(), of_a.end(), of_b.begin(), of_b.end(), is_near);
 }
 
+/// Returns whether the series have the same values, apart from rounding.
+bool are_equal(const LinePlot& plot, const PlotSeries& a, const PlotSeries& b) {
+  const auto of_a = shown_points(plot, a);
+  const auto of_b = shown_points(plot, b);
+  const auto is_equal = [](double p, double q) {
+    return std::fabs(p - q) <= 1e-9 * std::max(std::fabs(p), std::fabs(q));
+  };
+  return std::equal(of_a.begin(), of_a.end(), of_b.begin(), of_b.end(),
+                    [&](const PlotPoint* p, const PlotPoint* q) {
+                      return is_equal(p->x, q->x) && is_equal(p->y, q->y);
+                    });
+}
+
 /// Returns for each series the first one that it coincides with: itself, or an earlier one.
 std::vector<size_t> leaders_of(const Drawing& drawing) {
   const std::vector<PlotSeries>& all = drawing.plot.series;
@@ -109,8 +122,13 @@ std::vector<size_t> leaders_of(const Drawing& drawing) {
   return leaders;
 }
 
+std::string remark(const LinePlot& plot, size_t index, size_t leader) {
+  const bool equal = are_equal(plot, plot.series[index], plot.series[leader]);
+  return fmt::format(" ({} {})", equal ? "same as" : "close to", plot.series[leader].name);
+}
+
 /// Makes coincident series visible: their dashes take turns along the line, their markers grow, and
-/// the legend says that they are the same.
+/// the legend says whether their values are the same or only as close as a line is wide.
 void separate_coincident(Drawing& drawing) {
   constexpr double kDash = 8;
   const std::vector<size_t> leaders = leaders_of(drawing);
@@ -125,7 +143,7 @@ void separate_coincident(Drawing& drawing) {
                               kDash * static_cast<double>(count - 1), 0.0 - kDash * turns);
       look.radius += 2.5 * turns;
       look.hollow = turn > 0;
-      if (turn > 0) look.name += fmt::format(" (same as {})", drawing.plot.series[leader].name);
+      if (turn > 0) look.name += remark(drawing.plot, i, leader);
       turn++;
     }
   }

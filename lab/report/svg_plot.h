@@ -4,7 +4,7 @@
 /// marks, error bars or bands, a legend below. Readable on light and dark backgrounds.
 ///
 /// Model:   A system has one colour in all plots (series_style.h). Points have markers; of a long
-///          series, some have. Series that coincide are drawn in turns, and the legend says so.
+///          series, some have. Coincident series are drawn in turns; the legend tells which ones.
 ///
 /// Shapes:  Points are (x, y) in the data's units. A non-finite point breaks its line, and so does
 ///          a point of 0 or less on a logarithmic axis.

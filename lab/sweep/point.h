@@ -18,7 +18,7 @@ namespace tributary::lab {
 struct Point {
   std::string label;  ///< For messages: "backend=trio-ml straggler.probability=0.16".
   Scenario scenario;
-  std::string extra = {};  ///< Names whatever else decides the outcome, as `run` does.
+  std::string extra = {};  ///< Names the other inputs that decide the outcome, such as `run`.
   /// Runs the scenario; empty for run_scenario().
   std::function<Result<PointOutcome>(const Scenario&)> run = {};
 };

@@ -3,12 +3,10 @@
 /// The processes that work on one sweep: this one alone, or all that `mpirun` has started.
 ///
 /// Model:   ranks_mpi.cc where MPI was found at build time, ranks_alone.cc elsewhere. A process
-/// that
-///          was not started by mpirun never touches MPI.
+///          that was not started by mpirun never touches MPI.
 /// Threads: The thread that made it.
-/// Errors:  Started by mpirun without MPI in the program: refused, with what to do. An MPI call
-/// that
-///          fails ends all processes (MPI's default).
+/// Errors:  Started by mpirun without MPI in the program: refused, with the remedy. An MPI call
+///          that fails ends all processes (MPI's default).
 /// Tests:   tests/lab/sweep/ranks_test.cc
 #pragma once
 

@@ -35,6 +35,7 @@ Json workers_json(const RunResult& result) {
                        {"contributions", worker.contributions},
                        {"blocks_skipped", worker.blocks_skipped},
                        {"contributions_lost", worker.contributions_lost},
+                       {"contributions_unclear", worker.contributions_unclear},
                        {"sums_missed", worker.sums_missed},
                        {"packets_sent", worker.packets_sent},
                        {"packets_received", worker.packets_received},
@@ -97,6 +98,7 @@ WorkerResult read_worker(const Json& json) {
   worker.contributions = count("contributions");
   worker.blocks_skipped = count("blocks_skipped");
   worker.contributions_lost = count("contributions_lost");
+  worker.contributions_unclear = count("contributions_unclear");
   worker.sums_missed = count("sums_missed");
   worker.packets_sent = count("packets_sent");
   worker.packets_received = count("packets_received");

@@ -79,14 +79,22 @@ std::string headline(const RunResult& result) {
   return table.text();
 }
 
+/// Returns a count, or "3 to 8" if some results do not name their workers.
+std::string lost_contributions(const WorkerResult& worker) {
+  const uint64_t lost = worker.contributions_lost;
+  if (worker.contributions_unclear == 0) return fmt::format("{}", lost);
+  return fmt::format("{} to {}", lost, lost + worker.contributions_unclear);
+}
+
 std::string workers_text(const RunResult& result) {
   TextTable table;
   table.add({"worker", "iterations", "skipped", "computed_ms", "waited_ms", "slept_ms",
              "contributions", "lost", "resent", "probes", "overflows"});
   const std::vector<size_t> shown =
       foremost(result.workers, kRowsMax, [](const WorkerResult& worker) {
-        const uint64_t troubles = worker.contributions_lost + worker.iterations_skipped +
-                                  worker.retransmissions + worker.receive_overflows;
+        const uint64_t troubles = worker.contributions_lost + worker.contributions_unclear +
+                                  worker.iterations_skipped + worker.retransmissions +
+                                  worker.receive_overflows;
         return std::tuple(worker.dropped_out, worker.slept, troubles, worker.computed);
       });
   for (const size_t i : shown) {
@@ -94,8 +102,7 @@ std::string workers_text(const RunResult& result) {
     table.add({fmt::format("{}{}", i, worker.dropped_out ? " (out)" : ""),
                fmt::format("{}", worker.iterations), fmt::format("{}", worker.iterations_skipped),
                ms(worker.computed), ms(worker.waited), ms(worker.slept),
-               fmt::format("{}", worker.contributions),
-               fmt::format("{}", worker.contributions_lost),
+               fmt::format("{}", worker.contributions), lost_contributions(worker),
                fmt::format("{}", worker.retransmissions), fmt::format("{}", worker.probes),
                fmt::format("{}", worker.receive_overflows)});
   }

@@ -229,17 +229,8 @@ Result<Sweep> make_sweep(std::span<const WrittenKey> keys, std::span<const Writt
 Result<Sweep> load_sweep(const std::string& path, std::span<const WrittenKey> overrides) {
   const Result<std::vector<WrittenKey>> keys = read_keys(path);
   if (!keys) return tl::unexpected(keys.error());
-  for (const WrittenKey& key : *keys) {
-    if (key.name.starts_with("compare.")) {
-      return failure(
-          fmt::format("{}: this is a comparison; use: tributary lab compare {}", key.where, path));
-    }
-    if (key.name == "job") {
-      return failure(
-          fmt::format("{}: [[job]] is not allowed in a sweep; to run several jobs in one "
-                      "network use: tributary lab run {}",
-                      key.where, path));
-    }
+  if (const auto good = check_command(*keys, path, "sweep"); !good) {
+    return tl::unexpected(good.error());
   }
   return make_sweep(*keys, overrides, path);
 }

@@ -15,7 +15,7 @@ namespace tributary::lab {
 /// places them, and the flows' keys.
 [[nodiscard]] Result<uint64_t> trio_store_bytes(uint32_t records);
 
-/// Runs the trace. The store has the most records that fit in `memory`. Both time-outs are the
+/// Runs the trace. The store has the most records that fit in `memory`. Both timeouts are the
 /// period: a flow without packets gives its record back after one to two periods.
 /// @pre check(settings); memory is at least kTelemetryMemoryMin.
 [[nodiscard]] Result<TelemetryRow> run_trio(const TelemetryComparison& settings,

@@ -32,7 +32,7 @@ const char* meaning(TraceKind kind) {
     case TraceKind::kRequest:
       return "the thread asks memory or hash unit for something (XTXN)";
     case TraceKind::kReply:
-      return "the thread has waited for that; what the wait was made of";
+      return "the reply has arrived; the fields show the parts of the wait";
     case TraceKind::kEnd:
       return "the thread is done and free for another packet";
     case TraceKind::kHold:

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// The training text of the demo and Figure 12: the licences on every Debian machine.
+/// A text in two parts, one for training and one for validation: from the files of a directory (the
+/// demo reads the licences on every Debian machine), or from given texts (Figure 12 generates its
+/// own, generated_text.h).
 ///
 /// Shapes:  The first nine tenths of each file are for training, the last tenth for validation.
 /// Exact:   Files are read in the order of their names, each once even if several links lead to it.

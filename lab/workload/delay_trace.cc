@@ -18,6 +18,8 @@ namespace tributary::lab {
 namespace {
 
 constexpr std::string_view kHeader = "worker,iteration,point,delay_ms";
+/// Some programs write it before UTF-8 text.
+constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
 /// Reads a line without its end, LF or CRLF. Stops after kLineBytesMax + 1 bytes.
 /// @return false at the end of the stream.
@@ -88,6 +90,7 @@ Result<DelayTrace> DelayTrace::read(std::istream& lines, const std::string& name
   DelayTrace trace;
   std::string line;
   for (size_t number = 1; next_line(lines, line); number++) {
+    if (number == 1 && line.starts_with(kByteOrderMark)) line.erase(0, kByteOrderMark.size());
     Result<void> good;
     if (line.size() > kLineBytesMax) {
       good = failure(fmt::format("is too long; allowed: up to {} bytes", kLineBytesMax));
@@ -100,7 +103,9 @@ Result<DelayTrace> DelayTrace::read(std::istream& lines, const std::string& name
     }
     if (!good) return failure(fmt::format("{}:{}: {}", name, number, good.error().text));
   }
-  if (lines.bad()) return failure(fmt::format("{}: cannot be read to its end", name));
+  if (lines.bad()) {
+    return failure(fmt::format("{}: cannot be read to its end: {}", name, errno_text(errno)));
+  }
   if (trace.delays_.empty()) {
     return failure(fmt::format("{}: has no row; allowed: the header {} and rows", name, kHeader));
   }

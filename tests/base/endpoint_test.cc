@@ -2,6 +2,7 @@
 #include "base/endpoint.h"
 
 #include <gtest/gtest.h>
+#include <net/if.h>
 
 namespace tributary {
 namespace {
@@ -13,6 +14,15 @@ TEST(Endpoint, ParsesBothFamiliesAndPrintsThemBack) {
     EXPECT_EQ(endpoint->to_string(), text);
   }
   EXPECT_EQ(Endpoint::parse("127.0.0.1:12000").value(), Endpoint::ipv4(0x7f000001, 12000));
+}
+
+TEST(Endpoint, LinkLocalAddressNamesItsInterface) {
+  Endpoint endpoint = *Endpoint::parse("[fe80::2]:80");
+  endpoint.scope_id = if_nametoindex("lo");
+  ASSERT_NE(endpoint.scope_id, 0U);
+  EXPECT_EQ(endpoint.to_string(), "[fe80::2%lo]:80");
+  endpoint.scope_id = 2'000'000'000;
+  EXPECT_EQ(endpoint.to_string(), "[fe80::2%2000000000]:80");
 }
 
 TEST(Endpoint, RefusesTextsWithoutHostAndPort) {

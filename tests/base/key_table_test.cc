@@ -4,6 +4,7 @@
 #include "base/key_table.h"
 
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <array>
@@ -153,6 +154,18 @@ TEST(UnknownName, SuggestsOnlySimilarNames) {
             "unknown flag 'windw' (did you mean 'window'?); allowed: window, world");
   EXPECT_EQ(unknown_name("flag", "x", allowed), "unknown flag 'x'; allowed: window, world");
   EXPECT_EQ(unknown_name("flag", "x", {}), "unknown flag 'x'; allowed: none");
+}
+
+TEST(UnknownName, AbbreviatesLongListsByTables) {
+  std::vector<std::string> allowed{"seed", "link.loss", "host.cost", "link.rate"};
+  EXPECT_EQ(unknown_name("key", "x", allowed),
+            "unknown key 'x'; allowed: seed, link.loss, host.cost, link.rate");
+  for (int i = 0; i < 20; i++) allowed.push_back("host." + std::to_string(i));
+  EXPECT_EQ(unknown_name("key", "x", allowed), "unknown key 'x'; allowed: seed, link.*, host.*");
+  for (const char* name : {"link", "link.x"}) {
+    EXPECT_THAT(unknown_name("key", name, allowed),
+                ::testing::EndsWith("; allowed: seed, link.loss, host.*, link.rate"));
+  }
 }
 
 TEST(KeyTable, RandomRowsSurviveARoundTrip) {

@@ -207,6 +207,19 @@ TEST(ScenarioFile, RefusesKeysWithoutEffect) {
   EXPECT_EQ(refusal("topology_file = \"t.toml\"\n"),
             "s.toml:1: topology_file=t.toml has no effect; allowed: none, or the path of a file "
             "with topology=file");
+  EXPECT_EQ(
+      refusal("fabric.loss = 0.5\n"),
+      "s.toml:1: fabric.loss=0.5 has no effect; allowed: any with topology=chassis, two-level "
+      "or leaf-spine");
+  EXPECT_EQ(refusal("leaves = 3\n"),
+            "s.toml:1: leaves=3 has no effect; allowed: 2, or any with topology=chassis, two-level "
+            "or leaf-spine");
+  EXPECT_EQ(refusal("workers = 6\ntopology = \"two-level\"\nleaves = 3\nfabric.rate_gbps = 40\n"),
+            "accepted");
+  EXPECT_EQ(refusal("fabric.loss = 0\nstraggler.pause_for_ms = 500\n"), "accepted");  // Defaults.
+  EXPECT_EQ(refusal("straggler.pause_for_ms = 20\n"),
+            "s.toml:1: straggler.pause_for_ms=20 has no effect; allowed: any with "
+            "straggler.pattern=pause");
 }
 
 TEST(ScenarioFile, StatesTheRangesOfTimesThatRunsAccept) {

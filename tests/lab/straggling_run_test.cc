@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Method: the effect of each straggler pattern on a run. The expected time comes from the pattern
 // itself if every block waits for all workers, and from the timeouts if not.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,8 +16,13 @@
 namespace tributary::lab {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::ElementsAre;
 using testing::four_workers;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using testing::run_well;
+using ::testing::StartsWith;
 
 TEST(StragglingRun, WaitingSwitchWaitsForTheSlowestWorker) {
   Scenario scenario = four_workers(Backend::kWaitingSwitch);
@@ -330,6 +336,13 @@ TEST(StragglingRun, PauseDelaysTheWaitingWorkers) {
   scenario.straggler.pause_for = milliseconds(70);
   const RunResult result = run_well(scenario);
   EXPECT_NEAR(in_seconds(result.total - without.total), 0.070, 20e-6);
+  EXPECT_THAT(result.warnings, IsEmpty());
+
+  scenario.straggler.pause_at = without.total;
+  const RunResult unaffected = run_well(scenario);
+  EXPECT_EQ(unaffected.total, without.total);
+  EXPECT_THAT(unaffected.warnings,
+              ElementsAre(AllOf(StartsWith("the pause at "), HasSubstr(" ms never began: "))));
 }
 
 TEST(StragglingRun, FailSlowWorkerSetsThePace) {

@@ -244,10 +244,10 @@ TEST(Lab, RefusalsAreOneLineAndStatusTwo) {
        {"lab", "sweep", no_lists, "--set", "seed=2"}},
       {"no_numbers.toml:2: this is a sweep; use: tributary lab sweep " + no_numbers,
        {"lab", "run", no_numbers}},
-      {"two_jobs.toml:5: [[job]] is not allowed in a sweep; to run several jobs in one network "
-       "use: "
-       "tributary lab run ",
+      {"two_jobs.toml:5: this is a run of several jobs; use: tributary lab run ",
        {"lab", "sweep", bad_jobs}},
+      {"two_jobs.toml:5: this is a run of several jobs; use: ", {"lab", "trace", bad_jobs}},
+      {"two_jobs.toml:5: this is a run of several jobs; ", {"lab", "compare", bad_jobs}},
       {"straggler.probability=0.2 has no effect; allowed: 0, or any with "
        "straggler.pattern=slow-worker, slow-worker-each or slow-worker-fixed",
        {"lab", "run", "--straggler.probability", "0.2", "--iterations", "1"}},

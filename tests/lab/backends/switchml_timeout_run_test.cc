@@ -71,6 +71,11 @@ TEST(SwitchmlTimeoutRun, OthersContinueWhileOneWorkerPauses) {
   // The switch keeps one result for each set, so the late worker never gets the results between.
   EXPECT_GT(timing_out.workers[1].sums_missed, 0U);
   EXPECT_EQ(timing_out.workers[0].sums_missed, 0U);
+  // The results count workers without naming them.
+  uint64_t unclear = 0;
+  for (const WorkerResult& worker : timing_out.workers) unclear += worker.contributions_unclear;
+  EXPECT_EQ(unclear, timing_out.degraded_blocks);
+  EXPECT_EQ(timing_out.workers[0].contributions_lost, 0U);
   // The protocol has no way to receive without contributing.
   EXPECT_EQ(timing_out.workers[1].iterations_skipped, 0U);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Method: two or three sources simulated by hand: sums, duplicates, late copies, probes, packets for
-// another switch, quorums and time-outs. run_test.cc has whole runs.
+// another switch, quorums and timeouts. run_test.cc has whole runs.
 #include "lab/backends/waiting_switch.h"
 
 #include <gtest/gtest.h>
@@ -296,7 +296,7 @@ TEST_F(TimeoutTest, BlockEndsOneTimeOutAfterItsFirstContribution) {
 
 TEST_F(TimeoutTest, CompleteBlockDoesNotExpire) {
   for (Source& source : sources_) source.send(MessageType::kContribution, 0, 1);
-  settle();  // Five time-outs.
+  settle();  // Five timeouts.
   for (const Source& source : sources_) {
     EXPECT_EQ(source.received, 1U);
     EXPECT_EQ(source.sum, 3);

@@ -275,7 +275,7 @@ TEST(CompareReport, ShowsMachineResourcesBesideTheTime) {
       {.name = "model.backward_ms", .text = "2", .where = ""},
       {.name = "straggler.typical_iteration_ms", .text = "20", .where = ""},
       {.name = "mitigation.timeout_ms", .text = "1", .where = ""},
-      // Room for the whole tensor, because a time-out frees at most the pool.
+      // Room for the whole tensor, because a timeout frees at most the pool.
       {.name = "switchml.pool", .text = "4096", .where = ""},
       {.name = "iterations", .text = "4", .where = ""},
       {.name = "window", .text = "256", .where = ""},
@@ -298,7 +298,7 @@ TEST(CompareReport, ShowsMachineResourcesBesideTheTime) {
     EXPECT_TRUE(has(2, key)) << key;
     EXPECT_TRUE(has(3, key)) << key;
   }
-  // The cost of the time-out, and its benefit.
+  // The cost of the timeout, and its benefit.
   EXPECT_FALSE(has(0, "slots_given_up"));
   EXPECT_GT(json[1]["slots_given_up"], 0);
   EXPECT_GT(json[1]["sweeping_packets"], 0);

@@ -87,7 +87,7 @@ TEST_P(SwitchmlMachines, CrashEndsTheRunAndTheNextRunIsExact) {
   EXPECT_THAT(result.trace, Contains(::testing::HasSubstr("rank 2 process 1 begins")));
 }
 
-/// Duplicates that arrive up to ten time-outs late.
+/// Duplicates that arrive up to ten timeouts late.
 FaultPlan overtaken(uint64_t seed, FaultMachine machine) {
   FaultPlan plan = steady(seed, machine);
   plan.links.loss = 0.05;

@@ -228,8 +228,7 @@ TEST(Trio13, ExplanationsFollowFromTheRows) {
   for (const FigureRow& row : figure.rows) {
     if (row.explained.empty()) continue;
     explained++;
-    EXPECT_THAT(row.explained,
-                HasSubstr("of an iteration of 160 ms waits for a time-out of 10 ms"));
+    EXPECT_THAT(row.explained, HasSubstr("of an iteration of 160 ms waits for a timeout of 10 ms"));
     EXPECT_THAT(row.explained, HasSubstr("700 ms of computation gives 1.6, 0."));
   }
   EXPECT_EQ(explained, 3 * 4);  // Both readings, both ways to catch up.

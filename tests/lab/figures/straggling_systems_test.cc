@@ -23,7 +23,7 @@ TEST_P(TrainsOfModel, ChangeTwoIterationsLittle) {
   const RunResult result = run_well(scenario);
   const double fine = in_seconds(result.mean_iteration);
   EXPECT_GT(fine, 1.05 * in_seconds(result.typical_iteration)) << "nobody sleeps";
-  // A window more or less that waits for a time-out. Means over many iterations differ by less.
+  // A window more or less that waits for a timeout. Means over many iterations differ by less.
   EXPECT_NEAR(coarse, fine, 0.03 * fine);
 }
 

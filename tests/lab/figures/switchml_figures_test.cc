@@ -83,7 +83,7 @@ TEST(Switchml3, GoodputIsNearTheMaximumForAnyWorkers) {
   }
 }
 
-/// Returns the longest time that a slot waits for time-outs if links took no time. Each worker's
+/// Returns the longest time that a slot waits for timeouts if links took no time. Each worker's
 /// packet and each copy of the result is lost with probability `loss`. A worker without its result
 /// retransmits every millisecond.
 double longest_waiting_ms(uint32_t slots, uint32_t packets, double loss, uint64_t seed) {

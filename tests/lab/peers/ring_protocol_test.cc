@@ -232,7 +232,7 @@ TEST(RingProtocol, StragglerDelaysTheOthersAndLosesNothing) {
   }
   bed.submit(0, transfers[0]);
   bed.submit(1, transfers[1]);
-  bed.run(20'000);  // 200 ms: several time-outs.
+  bed.run(20'000);  // 200 ms: several timeouts.
   EXPECT_FALSE(transfers[0].done || transfers[1].done);
   // Rank 1 may only fill the straggler's buffer; it probes at intervals.
   EXPECT_EQ(bed.rank(1).counters().retransmitted, 0U);

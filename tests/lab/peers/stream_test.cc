@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: acknowledgements and time-outs by hand; then both books against each other over a channel
+// Method: acknowledgements and timeouts by hand; then both books against each other over a channel
 // that drops, duplicates and reorders, where every position must be used once and in order.
 #include "lab/peers/stream.h"
 

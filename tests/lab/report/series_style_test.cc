@@ -30,7 +30,7 @@ TEST(SeriesStyle, NamesOfASystemShareItsColour) {
       {"ideal", "optimum (equation 6)", "free mitigation", "most for packets of 256"},
       {"paper", "paper: 1.45 over all-reduce", "2 x timeout (paper's bound)"},
       {"asynchronous", "asynchronous: degraded"},
-      {"bounded time-outs", "bounded time-outs: skipped", "optireduce"},
+      {"bounded timeouts", "bounded timeouts: skipped", "optireduce"},
       {"majority", "majority: degraded"},
       {"backup worker", "backup worker: skipped"},
       {"ompi-tcp-ring", "ompi-shm"}};

@@ -34,6 +34,7 @@ RunResult by_hand() {
   worker.iterations = 2;
   worker.contributions = 40;
   worker.contributions_lost = 3;
+  worker.contributions_unclear = 5;
   worker.dropped_out = true;
   result.workers = {worker};
   LinkResult link;
@@ -60,6 +61,7 @@ TEST(RunJson, TimesAreInNanosecondsAndSharesAreShares) {
   EXPECT_EQ(json["block_latency"]["mean_ns"], 1500.0);
   EXPECT_EQ(json["aggregators"][0]["latency"]["mean_ns"], nullptr);  // Of nothing.
   EXPECT_EQ(json["workers"][0]["contributions_lost"], 3);
+  EXPECT_EQ(json["workers"][0]["contributions_unclear"], 5);
   EXPECT_EQ(json["workers"][0]["dropped_out"], true);
   EXPECT_EQ(json["links"][0]["utilisation"], 0.25);
   EXPECT_EQ(json["aggregators"][0]["parts"][0]["value"], 0.5);
@@ -143,6 +145,13 @@ TEST(RunText, OmitsUncheckedSumsAndDropoutsThatAreNone) {
   result.checked_sums = 5;
   result.wrong_sums = 1;
   EXPECT_THAT(run_text(result), ::testing::ContainsRegex("wrong sums +1 +elements"));
+}
+
+TEST(RunText, LostContributionsAreARangeIfResultsNameNoWorkers) {
+  RunResult result = by_hand();
+  EXPECT_THAT(run_text(result), ::testing::ContainsRegex(" 40 +3 to 8 +0 "));
+  result.workers[0].contributions_unclear = 0;
+  EXPECT_THAT(run_text(result), ::testing::ContainsRegex(" 40 +3 +0 "));
 }
 
 /// A run of 1,024 hosts printed 3,600 lines.

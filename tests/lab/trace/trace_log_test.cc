@@ -53,7 +53,7 @@ What the lines say:
   arrive       the packet's last bit is here
   thread       a thread of a packet processing engine (PPE) begins
   request      the thread asks memory or hash unit for something (XTXN)
-  reply        the thread has waited for that; what the wait was made of
+  reply        the reply has arrived; the fields show the parts of the wait
   end          the thread is done and free for another packet
 )");
 }
@@ -71,7 +71,7 @@ TEST(TraceLog, PrintsEventsByTime) {
 What the lines say:
   arrive       the packet's last bit is here
   request      the thread asks memory or hash unit for something (XTXN)
-  reply        the thread has waited for that; what the wait was made of
+  reply        the reply has arrived; the fields show the parts of the wait
 )");
 }
 

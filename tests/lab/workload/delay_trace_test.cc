@@ -41,6 +41,7 @@ TEST(DelayTrace, ReadsRowsInAnyOrder) {
   EXPECT_EQ(trace->delay_at(3, 32), Duration());   // worker
   EXPECT_EQ(trace->delay_at(4, 999), Duration());  // or iteration.
   EXPECT_EQ(trace->total(), microseconds(850'500));
+  EXPECT_TRUE(read("\xef\xbb\xbf" + kHeader + "0,0,0,1\n"));  // As some spreadsheets write it.
 }
 
 TEST(DelayTrace, RefusalsNameTheLine) {
@@ -77,6 +78,12 @@ TEST(DelayTrace, RefusesFilesThatAreNoTrace) {
   EXPECT_THAT(DelayTrace::read("/no/such.csv", 6).error().text,
               HasSubstr("/no/such.csv: cannot be read: No such file"));
   EXPECT_THAT(DelayTrace::read("/", 6).error().text, HasSubstr("/: "));
+}
+
+TEST(DelayTrace, AFolderIsNoFile) {
+  const std::string folder = ::testing::TempDir();
+  EXPECT_EQ(DelayTrace::read(folder, 6).error().text,
+            folder + ": cannot be read to its end: Is a directory");
 }
 
 TEST(DelayTrace, RandomFilesMatchAPlainMap) {
