@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
+#include <net/if.h>
 
 #include <algorithm>
 #include <charconv>
@@ -12,6 +13,14 @@ namespace tributary {
 namespace {
 
 constexpr std::array<uint8_t, 12> kMappedPrefix{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+
+/// Returns "%eth0" for a link-local address's interface, or its number if it is gone.
+std::string scope_text(uint32_t scope_id) {
+  if (scope_id == 0) return {};
+  std::array<char, IF_NAMESIZE> name{};
+  if (if_indextoname(scope_id, name.data()) == nullptr) return fmt::format("%{}", scope_id);
+  return fmt::format("%{}", name.data());
+}
 
 Result<uint16_t> parse_port(std::string_view text, std::string_view whole) {
   uint32_t port = 0;
@@ -76,7 +85,7 @@ std::string Endpoint::to_string() const {
     return fmt::format("{}:{}", text, port);
   }
   inet_ntop(AF_INET6, address.data(), text, sizeof text);
-  return fmt::format("[{}]:{}", text, port);
+  return fmt::format("[{}{}]:{}", text, scope_text(scope_id), port);
 }
 
 }  // namespace tributary

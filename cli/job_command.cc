@@ -173,8 +173,8 @@ std::string job_list_text(const json& jobs) {
 }
 
 void add_job_command(CLI::App& app, int& exit_code) {
-  CLI::App* job = app.add_subcommand(
-      "job", "List, add, remove, drain and change the jobs of a running server of this machine");
+  CLI::App* job =
+      app.add_subcommand("job", "List, add, remove, drain and change the jobs of a running server");
   job->require_subcommand(1);
   const auto flags = std::make_shared<JobFlags>();
   add_json_output(*add_verb(*job, "list", "Show all jobs", flags, exit_code, run_list),
@@ -202,7 +202,7 @@ void add_job_command(CLI::App& app, int& exit_code) {
   const KeySpec& timeout = spec_of(kTimeoutKey);
   add_key(
       *set, flags_of(kTimeoutKey), {.type = KeyType::kUint, .min = timeout.min, .max = timeout.max},
-      "", "Time-out of straggler mitigation, in milliseconds",
+      "", "Timeout of straggler mitigation, in milliseconds",
       [flags](const KeyValue& value) { flags->changes[kTimeoutKey] = std::get<uint64_t>(value); });
   set->add_option_function<std::string>(
          "--silence", [flags](const std::string& value) { flags->changes["silence"] = value; },

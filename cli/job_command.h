@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// `tributary job`: lists, adds, removes, drains and changes the jobs of a running server of this
-/// machine, over its control socket.
+/// `tributary job`: lists, adds, removes, drains and changes the jobs of a running server, over
+/// its control socket or its --http.
 ///
 /// Threads: One.
 /// Errors:  One line with the cause and the remedy; exit status 1 if the server refuses or does not

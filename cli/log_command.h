@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
 /// `tributary log`: shows the last lines of a running server's log, and sets its level, over its
-/// control socket.
+/// control socket or its --http.
 ///
 /// Threads: One.
 /// Errors:  One line with the cause and the remedy; exit status 1 if the server does not answer or

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// `tributary record`: takes recordings from a running server of this machine, lets it record or
-/// not, and shows recordings of servers and workers.
+/// `tributary record`: takes recordings from a running server, lets it record or not, and shows
+/// recordings of servers and workers.
 ///
 /// Threads: One.
 /// Errors:  One line with the file or the server, and exit status 1. A file that is cut off is shown

@@ -283,8 +283,8 @@ std::string who_text(const json& rows) {
 }
 
 void add_status_command(CLI::App& app, int& exit_code) {
-  CLI::App* command = app.add_subcommand(
-      "status", "Show jobs, rates, drops and cores of a running server of this machine");
+  CLI::App* command =
+      app.add_subcommand("status", "Show jobs, rates, drops and cores of a running server");
   const auto flags = std::make_shared<AskFlags>();
   add_server_name(*command, flags->server);
   add_json_output(*command, flags->server);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// `tributary status` and `tributary who`: the state of a running server of this machine, asked
-/// over its control socket.
+/// `tributary status` and `tributary who`: the state of a running server, asked over its control
+/// socket or its --http.
 ///
 /// Threads: One.
 /// Errors:  One line with the cause and the remedy; exit status 1 if the server does not answer.

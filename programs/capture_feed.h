@@ -29,7 +29,7 @@ namespace tributary::programs {
 inline constexpr Duration kSpanMax = seconds(30 * 86'400);
 
 /// In a gap between packets, timer threads stop after this time, until the next packet. By then
-/// they have ended every record that can time out. Source: twice guard's longest time-out.
+/// they have ended every record that can time out. Source: twice guard's longest timeout.
 inline constexpr Duration kGapMax = seconds(4 * 3600);
 
 /// One packet for a program.

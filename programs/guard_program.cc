@@ -69,7 +69,7 @@ constexpr std::array kKeys{
                      "300000", 1'000, 7'200'000),
     KeySpec{.name = "timeout-active",
             .type = KeyType::kBool,
-            .help = "Releases culprits after the time-out",
+            .help = "Releases culprits after the timeout",
             .default_text = "off"},
     milliseconds_key("timer-period-ms", "Each record is judged once a period", "250", 10, 1'000),
     count_key("destinations-max", "Records of destinations", "16384", 64, guard::kRecordsMax),

@@ -54,7 +54,7 @@ struct RunReport {
   std::vector<OutcomeCount> outcomes;
   double seconds = 0;                ///< Of this process, wall clock.
   std::optional<ModelReport> model;  ///< On the modelled machine only.
-  /// Whatever else the program reports, as an object.
+  /// The program's further results, as an object.
   nlohmann::ordered_json details = nlohmann::ordered_json::object();
 };
 

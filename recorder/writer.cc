@@ -40,7 +40,7 @@ void Writer::end(BlockRun& run) {
                         .count = static_cast<uint32_t>(count)}));
   };
   uint64_t first = run.first_;
-  // A time-out may end a whole window within one burst.
+  // A timeout may end a whole window within one burst.
   for (; run.next_ - first > kRunBlocksMax; first += kRunBlocksMax) put(first, kRunBlocksMax);
   put(first, run.next_ - first);
   begun_[static_cast<uint32_t>(run.kind_)].name.store(kNoName, std::memory_order_relaxed);

@@ -5,7 +5,7 @@
     tools/compare-softflowd.py [--flows NUMBER] [--packets NUMBER] [--seed NUMBER] [TRAFFIC_FLAG ...]
 
 Generates a capture of Ethernet frames with `tributary traffic`. softflowd reads it and exports NetFlow 9 over
-the loopback interface to nfcapd, whose file nfdump prints. Both sides get time-outs of 3,600 s, so that no
+the loopback interface to nfcapd, whose file nfdump prints. Both sides get timeouts of 3,600 s, so that no
 flow ends within the capture. A flow is an address pair, a protocol and a port pair, in one direction.
 
 Expects equal flows with equal packets, TCP flags, and times to the millisecond. Octets differ by a known

@@ -25,10 +25,11 @@ inline constexpr microcode::Instruction kHashKey{"hash_key",
 inline constexpr microcode::Instruction kCompareTimes{"compare_times", {.register_reads = 4}};
 inline constexpr microcode::Instruction kForward{"forward_packet", {}};
 
-/// Keeps the smallest of all values that threads write. Whatever a swap returns has left the word,
-/// so the thread puts the smaller of the two back, unless it reads one that is as small. Without this
-/// question each swap would take out the value of a thread in between, and a steady flow would keep
-/// a thread for ever. While the loop runs, the word may be too large.
+/// Keeps the smallest of all values that threads write. A swap removes the word's previous value.
+/// If that value is smaller, the thread writes it back, unless the word already holds one that is
+/// as small. Without this check, each swap could remove a value that another thread has just
+/// written, and a steady flow could keep a thread in the loop for ever. While the loop runs, the
+/// word may be too large.
 template <microcode::Machine M>
 microcode::Subroutine<void, M> keep_smallest(M& m, uint64_t& word, uint64_t value) {
   for (;;) {
@@ -121,7 +122,8 @@ microcode::Thread process_packet(M& m, TelemetryState& state) {
     count_and_forward(m, state, flow.refusal, packet.ip_bytes);
     co_return;
   }
-  // The words in the reply are those of packets, so a word that is good enough stays so.
+  // Each word in the reply is a time, or flags, of earlier packets, and the final word is at least
+  // as good. So a word that this packet does not improve needs no write.
   m.instruction(kCompareTimes);
   FlowSpan& span = *flow.span;
   if (arrived_at < flow.first_at) co_await keep_smallest(m, span.first_at, arrived_at);

@@ -306,7 +306,7 @@ class BlockWindow {
   BufferStack free_;
   BufferStack cooling_;             ///< Released, but packets sent from them may not have left.
   uint64_t generation_latest_ = 0;  ///< 0: none seen.
-  memory::HeldMemory held_;         ///< What the pointers above point to.
+  memory::HeldMemory held_;         ///< Owns the memory of the pointers above.
 };
 
 }  // namespace tributary::trio_ml

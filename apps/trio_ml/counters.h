@@ -2,6 +2,8 @@
 /// @file
 /// The outcomes of packets, by name. Each shard has one Packet/Byte Counter for each outcome.
 /// `tributary serve --json` reports them under these names.
+///
+/// Tests:   tests/apps/trio_ml/refusal_test.cc
 #pragma once
 
 #include <array>
@@ -15,8 +17,8 @@ namespace tributary::trio_ml {
 enum class Outcome : uint8_t {
   // Packets served and sent, and events.
   kAggregated,      ///< A contribution was added.
-  kBlockCompleted,  ///< Every expected source had contributed.
-  kBlockDegraded,   ///< The block aged out: a partial result was sent.
+  kBlockCompleted,  ///< Every source of the job had contributed.
+  kBlockDegraded,   ///< A source is missing: the block aged out, or did not wait for that source.
   kResultSent,      ///< Counts each destination.
   kReceiptSent,     ///< Likewise: results without gradients, to ranks that do not own them.
   kSentUpstream,    ///< Partial sums sent to the upper aggregator, repeats included.

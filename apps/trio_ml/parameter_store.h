@@ -164,7 +164,7 @@ class ParameterStore {
   std::byte* answers_ = nullptr;   ///< Shape [kAnswers][answer_bytes].
   std::vector<uint64_t> newest_;   ///< Shape [sources]: the highest position pushed; 0 at first.
   BlockRecord terms_;
-  memory::HeldMemory held_;  ///< What the pointers above point to.
+  memory::HeldMemory held_;  ///< Owns the memory of the pointers above.
 };
 
 }  // namespace tributary::trio_ml

@@ -54,7 +54,7 @@ class Shard {
   /// Removes a job. The caller destroys it, which returns its memory. @return null: there is none.
   /// @pre All packets that were sent from its buffers have left.
   [[nodiscard]] std::unique_ptr<Job> remove(uint8_t id);
-  /// Changes the time-out of a job's straggler mitigation. @pre The job exists.
+  /// Changes the timeout of a job's straggler mitigation. @pre The job exists.
   void set_timeout(uint8_t id, Duration timeout, Instant now);
   /// Changes the effect of a silent member of a job. @pre The job exists.
   void set_silence(uint8_t id, Silence silence) { jobs_[id]->set_silence(silence); }

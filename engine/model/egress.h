@@ -53,7 +53,8 @@ class Carrier {
   /// Carries `count` packets that are ready at `at`, after those before them.
   /// @return when the last bit has passed.
   Instant carry(Instant at, uint64_t size_bytes, uint32_t count);
-  /// Records packets whose order something else has decided.
+  /// Records the use by packets that are timed elsewhere, such as arrivals from a link.
+  /// Delays none.
   void note(Instant at, uint64_t size_bytes, uint32_t count);
 
   /// Returns its use in the time since reset(), or since its start.

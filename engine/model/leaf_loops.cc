@@ -59,10 +59,9 @@ ModelMachine::AccumulateLoop::AccumulateLoop(ModelMachine& machine, int32_t* lan
   const bool whole = stored.size() >= packet.size_bytes;
   payload_ = whole ? stored.data() + offset_bytes : nullptr;
   machine.lanes_seen_ |= whole && count > 0;
-  const uint32_t head_bytes =
-      packet.layer == PacketLayer::kFrame
-          ? kHeadroomBytes + kHeadBytes - machine.packets_.head_offset(packet.stored)
-          : parameters().head_payload_bytes();
+  const uint32_t head_bytes = packet.layer == PacketLayer::kFrame
+                                  ? machine.packets_.head_bytes_max(packet.stored)
+                                  : parameters().head_payload_bytes();
   const uint32_t in_head = std::min(packet.size_bytes, head_bytes);
   loaded_bytes_ = std::min(in_head - std::min(in_head, offset_bytes), count * gradient_bytes_);
   thread_.gradients += count;

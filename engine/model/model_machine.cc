@@ -240,11 +240,10 @@ void ModelMachine::pop_head(uint32_t count) {
 microcode::MeteredHead ModelMachine::head(const Place& place) const {
   const PacketHandle handle = packet().stored;
   const std::span<const std::byte> stored = packets_.bytes(handle);
-  const uint32_t first = packets_.head_offset(handle);
   const uint32_t room =
-      arrived_as_frame() ? kHeadroomBytes + kHeadBytes - first : parameters_.head_payload_bytes();
+      arrived_as_frame() ? packets_.head_bytes_max(handle) : parameters_.head_payload_bytes();
   // A program may read a packet before it starts a thread.
-  return {stored.first(std::min<size_t>(stored.size(), room)), first,
+  return {stored.first(std::min<size_t>(stored.size(), room)), packets_.head_offset(handle),
           starting_ ? nullptr : meter_.get(), place};
 }
 

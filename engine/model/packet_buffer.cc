@@ -65,17 +65,17 @@ std::optional<PacketHandle> PacketBuffer::store(std::span<const std::byte> packe
 }
 
 std::span<const std::byte> PacketBuffer::head(PacketHandle packet) const {
-  return {start_of(packet), head_bytes(slot_of(packet))};
+  return {start_of(packet), head_bytes(packet)};
 }
 
 uint32_t PacketBuffer::read_tail(PacketHandle packet, uint32_t offset_bytes,
                                  std::span<std::byte> to) const {
   TRIB_ASSERT(to.size() <= microcode::kTailChunkBytes);
   const Slot& slot = slot_of(packet);
-  const uint32_t tail_bytes = slot.size - head_bytes(slot);
+  const uint32_t tail_bytes = slot.size - head_bytes(packet);
   if (offset_bytes >= tail_bytes) return 0;
   const uint32_t read_bytes = std::min(static_cast<uint32_t>(to.size()), tail_bytes - offset_bytes);
-  copy_bytes(to.data(), start_of(packet) + head_bytes(slot) + offset_bytes, read_bytes);
+  copy_bytes(to.data(), start_of(packet) + head_bytes(packet) + offset_bytes, read_bytes);
   return read_bytes;
 }
 

@@ -76,6 +76,11 @@ class PacketBuffer {
   void pop_head(PacketHandle packet, uint32_t count);
   /// Returns the head's place in local memory, kHeadroomBytes unless bytes were pushed or popped.
   [[nodiscard]] uint32_t head_offset(PacketHandle packet) const { return slot_of(packet).first; }
+  /// Returns the most bytes that the head has. It ends at the same place of local memory, however its
+  /// beginning moves.
+  [[nodiscard]] uint32_t head_bytes_max(PacketHandle packet) const {
+    return kHeadroomBytes + kHeadBytes - head_offset(packet);
+  }
   /// Returns the whole packet, for sending.
   [[nodiscard]] std::span<const std::byte> bytes(PacketHandle packet) const;
 
@@ -110,9 +115,8 @@ class PacketBuffer {
     uint32_t use = 0;
   };
 
-  /// Returns the size of the head, which ends at the same byte however its beginning moves.
-  [[nodiscard]] static uint32_t head_bytes(const Slot& slot) {
-    return std::min(slot.size, kHeadroomBytes + kHeadBytes - slot.first);
+  [[nodiscard]] uint32_t head_bytes(PacketHandle packet) const {
+    return std::min(size(packet), head_bytes_max(packet));
   }
   [[nodiscard]] std::optional<PacketHandle> take_slot();
   [[nodiscard]] const Slot& slot_of(PacketHandle packet) const;

@@ -67,6 +67,9 @@ class PacketStore {
   [[nodiscard]] uint32_t head_offset(PacketHandle packet) const {
     return is_whole(packet) ? whole_.head_offset(inner(packet)) : heads_.head_offset(packet);
   }
+  [[nodiscard]] uint32_t head_bytes_max(PacketHandle packet) const {
+    return is_whole(packet) ? whole_.head_bytes_max(inner(packet)) : heads_.head_bytes_max(packet);
+  }
   /// Adds references, each of which needs a release().
   void add_references(PacketHandle packet, uint32_t count) {
     if (is_whole(packet)) {

@@ -39,7 +39,7 @@ class PfeSink {
   virtual void send(std::span<const std::byte> stored, uint32_t size_bytes,
                     std::span<const Endpoint> destinations) = 0;
   /// Receives a packet that the program forwards. By default it leaves by its input port.
-  /// @param number The calls of arrive() up to the packet's own.
+  /// @param number The packet's number: arrive() counts its calls from 1.
   virtual void forward(std::span<const std::byte> stored, uint32_t size_bytes,
                        const Endpoint& source, uint64_t /*number*/) {
     send(stored, size_bytes, std::span<const Endpoint>(&source, 1));
@@ -103,7 +103,7 @@ class PfeCore : private ThreadKeeper {
   /// Starts no timer thread before `until`: for long gaps in which there is nothing to do. A program
   /// that is then late runs each of its timers once.
   void rest_timers(Instant until);
-  /// Lets a program that has a last word start the thread that sends it, as LiveCore::stop() does.
+  /// Starts the thread that sends the program's final packets, if it has any, as LiveCore::stop().
   void stop();
 
  protected:

@@ -78,8 +78,8 @@ class SlotLedger {
   void remember_full(uint64_t begin, uint64_t end);
 
   std::vector<Slot> slots_;
-  // A run of full slots: a busy resource is asked for times inside it again and again, and the answer
-  // costs no look at the slots. A slot stays full until its time is over.
+  // One run of full slots. Requests for a busy resource often fall inside it, and then need no
+  // search. A slot stays full until its time is over.
   uint64_t full_begin_ = 0;
   uint64_t full_end_ = 0;
   uint64_t overflow_count_ = 0;

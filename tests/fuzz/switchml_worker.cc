@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A SwitchML worker's protocol, for the published switch and for the one with time-outs: the switch
+// A SwitchML worker's protocol, for the published switch and for the one with timeouts: the switch
 // sends any packets at any times.
 #include "base/byte_order.h"
 #include "host/switchml_protocol.h"

@@ -114,7 +114,7 @@ TEST(ShardedMitigation, LateRankDelaysNobodyAndAllRanksHoldTheSameResults) {
     // Three aggregators have a third of the blocks each, so all of them have degraded ones.
     EXPECT_GT(result["degraded"], result["blocks"].get<uint64_t>() * 2 / 3);
     if (rank < kWorld - 1) {
-      EXPECT_LT(result["latency_ms"]["max"], 500) << "two time-outs, and a busy machine";
+      EXPECT_LT(result["latency_ms"]["max"], 500) << "two timeouts, and a busy machine";
     }
   }
   EXPECT_GT(result_of(kWorld - 1)["wall_seconds"], 1.8) << "three iterations of at least 0.6 s";

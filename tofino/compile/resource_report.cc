@@ -21,8 +21,7 @@ constexpr std::array<NamedProgram, 6> kPrograms{{
     {"switchml-256", "SwitchML, 256 elements per packet, four pipes",
      "4 for a contribution, 11 for the one that completes a slot; 48 front-panel ports and all "
      "inner loops"},
-    {"switchml-64-timeout",
-     "SwitchML with time-outs by the packet generator, 64 elements, one pipe",
+    {"switchml-64-timeout", "SwitchML with timeouts by the packet generator, 64 elements, one pipe",
      "1 for a contribution, 2 for the one that completes a slot, 3 to close one, 2 to answer a "
      "late worker, 1 for each slot, set and period; 1 inner loop, 1 packet generator with its "
      "loop"},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
 /// Builds SwitchML's switch program. Only these files use it: program.cc (parser, receive, next
-/// step, egress), processors.cc (register accesses) and timeout.cc (the variant with time-outs).
+/// step, egress), processors.cc (register accesses) and timeout.cc (the variant with timeouts).
 ///
 /// Threads: One.
 /// Errors:  None.
@@ -53,7 +53,7 @@ class SwitchmlBuilder {
   RegisterId add_value_register(uint32_t i);
   TableId add_processor(uint32_t i);
 
-  // The variant with time-outs.
+  // The variant with timeouts.
   void build_timeout_ingress();
   RegisterId add_phase_register();
   TableId add_phase();
@@ -95,9 +95,9 @@ class SwitchmlBuilder {
   FieldId bitmap_before_ = kNone;  ///< The set's bitmap before this packet.
   FieldId seen_ = kNone;           ///< Not 0 if the bitmap had the worker.
   FieldId count_ = kNone;          ///< Number of contributions; 0 when complete.
-  HeaderId tick_ = kNone;          ///< With time-outs: the packet generator's header.
-  FieldId phase_ = kNone;          ///< With time-outs: the packet's phase relative to the slot's.
-  FieldId age_ = kNone;            ///< With time-outs: the output of the age register.
+  HeaderId tick_ = kNone;          ///< With timeouts: the packet generator's header.
+  FieldId phase_ = kNone;          ///< With timeouts: the packet's phase relative to the slot's.
+  FieldId age_ = kNone;            ///< With timeouts: the output of the age register.
   FieldId egress_random_ = kNone;
   FieldId client_port_ = kNone;
 };

@@ -95,7 +95,7 @@ Result<SwitchmlSwitch> SwitchmlSwitch::make(const SwitchmlVariant& variant, Swit
   }
   if (variant.timeout && variant.elements != 64) {
     return failure(
-        fmt::format("elements={} with time-outs; allowed: 64 (with more, the pipes would "
+        fmt::format("elements={} with timeouts; allowed: 64 (with more, the pipes would "
                     "have to agree when to close a slot)",
                     variant.elements));
   }
@@ -154,7 +154,7 @@ Result<void> SwitchmlSwitch::set_session(const SwitchmlSession& session) {
 
 Result<void> SwitchmlSwitch::set_timeout(const SwitchmlTimeout& timeout) {
   if (!variant_.timeout) {
-    return failure("time-outs: the program has none; build it with SwitchmlVariant::timeout");
+    return failure("timeouts: the program has none; build it with SwitchmlVariant::timeout");
   }
   const auto count = static_cast<uint32_t>(session_.workers.size());
   TRIB_ASSERT(count > 0);

@@ -31,7 +31,7 @@ struct SwitchmlSession {
   uint32_t multicast_group = 1;
 };
 
-/// For a program with time-outs (SwitchmlVariant::timeout).
+/// For a program with timeouts (SwitchmlVariant::timeout).
 struct SwitchmlTimeout {
   /// Time between two sweeps of a slot. A slot without a new contribution is closed after one to
   /// two periods.
@@ -78,7 +78,7 @@ class SwitchmlSwitch {
   [[nodiscard]] SwitchmlSlotCounters slot_counters(uint32_t slot, bool set);
   /// Returns the sum over all pipes of a program counter with one entry: "unknown_worker",
   /// "slot_outside_pool", "simulated_loss", "simulated_egress_loss", "unknown_copy",
-  /// "unknown_destination"; with time-outs also "closed", "late" and "unknown_sweep".
+  /// "unknown_destination"; with timeouts also "closed", "late" and "unknown_sweep".
   [[nodiscard]] uint64_t count(std::string_view name);
 
  private:

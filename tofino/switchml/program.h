@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
 /// SwitchML's switch program (SwitchML paper, Algorithm 3) for the pipeline model, as data. The
-/// variant with time-outs (timeout.cc) closes slots whose workers do not contribute. docs/tofino.md
+/// variant with timeouts (timeout.cc) closes slots whose workers do not contribute. docs/tofino.md
 /// describes it, and the weaknesses that this program shares with the published one.
 ///
 /// Stages:  receive (worker, slot); bitmap and simulated loss; duplicate check; nine stages of
@@ -53,7 +53,7 @@ struct SwitchmlVariant {
 /// Each pipe has its own bitmap and count. Pipe 0 drops a repeated packet until its slot is complete;
 /// then the packet passes through all pipes, and so repairs one that was lost in the chip's buffer.
 ///
-/// With time-outs a phase register tells new packets from late ones, and an age register counts the
+/// With timeouts a phase register tells new packets from late ones, and an age register counts the
 /// packet generator's sweeps. A slot that is too old is closed in a pass of its own. Packet ids
 /// must be in network byte order, 0 to 2^31 - 1, and must rise from phase to phase of a slot. The
 /// published clients do neither.
@@ -67,7 +67,7 @@ inline constexpr uint32_t kConsumeFirst = 0;
 inline constexpr uint32_t kConsumeMask = 0xfc;  ///< 0 … 3 are consume passes.
 inline constexpr uint32_t kHarvestFirst = 8;
 inline constexpr uint32_t kHarvestLast = 14;  ///< Even types read low words, odd ones high words.
-/// With time-outs: a generated packet, one that closes a slot, a late packet, and its answer.
+/// With timeouts: a generated packet, one that closes a slot, a late packet, and its answer.
 inline constexpr uint32_t kSweep = 32;
 inline constexpr uint32_t kClose = 33;
 inline constexpr uint32_t kLate = 34;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builds the parts of SwitchML's switch program that differ with time-outs (see program.h). A phase
+// Builds the parts of SwitchML's switch program that differ with timeouts (see program.h). A phase
 // register replaces the worker's mark and "was it seen": it tells which packets are new. The tables
 // test the workers' marks themselves, because no stage is left for that.
 #include "tofino/limits.h"

@@ -210,7 +210,7 @@ def race_wire(results: dict) -> str:
                           number(half_ms, 4), fixed(half_ms / whole_ms), fixed(own_ms / half_ms),
                           str(one_race.row(system, wire=16, **case)["wrong"])])
     return table(["net", "workers", "system", "32 bits, ms", "16 bits, ms", "16 over 32 bits",
-                  "Tributary's 16 bits over it", "wrong"], lines)
+                  "Tributary's 16-bit time over this one", "wrong"], lines)
 
 
 def race_loss(results: dict) -> str:
@@ -232,9 +232,14 @@ def race_loss(results: dict) -> str:
 def race_straggler(results: dict) -> str:
     one_race = Race(only(results))
     rows = [row for row in one_race.rows if row["net"].endswith("+straggler")]
-    return table(["system", "the others' time, ms", "wrong elements"],
-                 [[SYSTEMS[row["system"]], number(row["median_s"] * 1e3, 4), str(row["wrong"])]
-                  for row in rows])
+    differ = len({row["servers"] for row in rows}) > 1
+
+    def spare(cell: str) -> list[str]:
+        return [cell] if differ else []
+
+    return table(["system", *spare("spare machines"), "the others' time, ms", "wrong elements"],
+                 [[SYSTEMS[row["system"]], *spare(str(row["servers"])), number(row["median_s"] * 1e3, 4),
+                   str(row["wrong"])] for row in rows])
 
 
 def machine(results: dict) -> str:

@@ -84,7 +84,7 @@ def _trio_12(rows: Rows) -> list[str]:
 def _trio_13(rows: Rows) -> list[str]:
     found = [rows.at(f"{model} speed-up compute", 16) for model in MODELS]
     cells, ratios = _beside_paper(found, fixed)
-    verdict = verdict_of(ratios, "the size does not agree: 10 ms time-outs in every window are long "
+    verdict = verdict_of(ratios, "the size does not agree: 10 ms timeouts in every window are long "
                                "beside our short iterations")
     return ["[trio-13](#trio-figure-13-stragglers-and-iteration-time)",
             "speed-up of an iteration over SwitchML, 16 % straggling", *cells, verdict]
@@ -96,7 +96,7 @@ def _trio_14(rows: Rows) -> list[str]:
     in_timeouts = [rows.here(name, x) / x for x in rows.xs(name)]
     verdict = "within the bound" if max(shares) <= 1 else "beyond the bound"
     return ["[trio-14](#trio-figure-14-recovery)", "longest recovery from a straggler",
-            "at most 2 time-outs", f"{min(in_timeouts):.2f} to {max(in_timeouts):.2f} time-outs",
+            "at most 2 timeouts", f"{min(in_timeouts):.2f} to {max(in_timeouts):.2f} timeouts",
             f"{min(shares):.2f} to {max(shares):.2f}", verdict]
 
 
@@ -157,11 +157,11 @@ def _switchml_9(rows: Rows) -> list[str]:
 
 
 def _alternatives(rows: Rows) -> list[str]:
-    names = ("waiting", "trio-ml", "backup worker", "local SGD", "bounded time-outs")
+    names = ("waiting", "trio-ml", "backup worker", "local SGD", "bounded timeouts")
     times = [rows.here(f"{name}: time to accuracy", 16) for name in names]
     return ["[alternatives](#alternatives-to-trio-ml)",
             "time to 90 % accuracy, 16 % straggling: waiting, Trio-ML, backup worker, local SGD, "
-            "bounded time-outs",
+            "bounded timeouts",
             NONE, series(times, lambda time: number(time, 3)) + " s", NONE,
             "a backup worker and asynchronous training are first; partial sums need more iterations"]
 
@@ -171,7 +171,7 @@ def _compare(cells: Cells) -> list[str]:
     trio = cells.at("trio-ml", straggling=0.16)["iteration_ms"]
     return ["[compare](#5-comparing)", "ResNet50 with 16 % straggling, nine back ends", NONE,
             f"{number(trio, 3)} ms on Trio-ML, {number(waits, 3)} on SwitchML", NONE,
-            "time-outs of 10 ms cost as much as they save of so short an iteration"]
+            "timeouts of 10 ms cost as much as they save of so short an iteration"]
 
 
 # --- Figures of the Trio paper -------------------------------------------------------------------
@@ -218,7 +218,7 @@ def trio_14(results: dict) -> str:
         lines.append([plain(x), plain(longest["paper"]), number(longest["here"]),
                       fixed(longest["here"] / longest["paper"], 3),
                       number(rows.here("mean recovery", x))])
-    return table(["time-out, ms", "paper's bound for the longest, ms", "longest here, ms", "ratio",
+    return table(["timeout, ms", "paper's bound for the longest, ms", "longest here, ms", "ratio",
                   "mean here, ms"], lines)
 
 
@@ -426,9 +426,9 @@ def compare_time_outs(results: dict) -> str:
     return table(["", *backends], [
         line("iteration, ms", lambda cell: number(cell["iteration_ms"], 3)),
         line("results without every worker, %", lambda cell: number(cell["degraded_fraction"] * 100, 3)),
-        line("of blocks that a worker did not compute, %",
+        line("results of blocks that some worker did not compute, %",
              lambda cell: number(cell["skipped_fraction"] * 100, 3)),
-        line("sums that a late worker gets nowhere, %",
+        line("sums that never reach a late worker, %",
              lambda cell: number(cell["missed_fraction"] * 100, 3)),
         line("stages", tofino("stages")),
         line("stateful ALUs", tofino("stateful_alus")),

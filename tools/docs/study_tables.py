@@ -64,4 +64,4 @@ def overview_permanent(rows: Rows) -> list[str]:
     return ["[permanent](#a-worker-that-is-silent-for-long)",
             "mean iteration while a worker stands still: partial sums alone, worker excluded", NONE,
             f"{number(found[name.format('')], 3)}, {number(found[name.format(', excluded')], 3)} ms",
-            NONE, "exclusion saves the time-outs of every window"]
+            NONE, "exclusion saves the timeouts of every window"]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: SwitchML with time-outs. One slot by hand: the time bound, the answers to late workers,
+// Method: SwitchML with timeouts. One slot by hand: the time bound, the answers to late workers,
 // refusals. Then random workers that sometimes stay away, against the simplest model of
 // contributions.
 #include <gmock/gmock.h>
@@ -98,7 +98,7 @@ TEST(SwitchmlTimeout, ClosesAnIncompleteSlotAndReportsTheCount) {
 }
 
 /// A result is read in two passes. Between them, the other workers may start the set's next phase,
-/// if a time-out has closed the phase in between without the worker that asks.
+/// if a timeout has closed the phase in between without the worker that asks.
 TEST(SwitchmlTimeout, ResultNeverMixesTwoPhases) {
   uint32_t of_the_old = 0;
   uint32_t overtaken = 0;
@@ -215,7 +215,7 @@ TEST(SwitchmlTimeout, SweepsCostOnePassPerSlot) {
 TEST(SwitchmlTimeout, RefusesWrongTimeoutSettings) {
   CollectingSink sink;
   EXPECT_THAT(SwitchmlSwitch::make({.elements = 256, .timeout = true}, sink).error().text,
-              HasSubstr("elements=256 with time-outs; allowed: 64"));
+              HasSubstr("elements=256 with timeouts; allowed: 64"));
   auto plain = SwitchmlSwitch::make({}, sink);
   ASSERT_TRUE(plain->set_session(session_of(2, 8)).has_value());
   EXPECT_THAT(plain->set_timeout({.period = kPeriod}).error().text,
