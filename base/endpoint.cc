@@ -14,11 +14,15 @@ namespace {
 
 constexpr std::array<uint8_t, 12> kMappedPrefix{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
 
-/// Returns "%eth0" for a link-local address's interface, or its number if it is gone.
-std::string scope_text(uint32_t scope_id) {
-  if (scope_id == 0) return {};
+/// Returns "%eth0" for the interface of a link-local or multicast address, or its number if it is gone.
+std::string scope_text(const Endpoint& endpoint) {
+  const auto& address = endpoint.address;
+  const bool is_link_local = address[0] == 0xfe && (address[1] & 0xc0) == 0x80;
+  if (endpoint.scope_id == 0 || !(is_link_local || endpoint.is_multicast())) return {};
   std::array<char, IF_NAMESIZE> name{};
-  if (if_indextoname(scope_id, name.data()) == nullptr) return fmt::format("%{}", scope_id);
+  if (if_indextoname(endpoint.scope_id, name.data()) == nullptr) {
+    return fmt::format("%{}", endpoint.scope_id);
+  }
   return fmt::format("%{}", name.data());
 }
 
@@ -85,7 +89,7 @@ std::string Endpoint::to_string() const {
     return fmt::format("{}:{}", text, port);
   }
   inet_ntop(AF_INET6, address.data(), text, sizeof text);
-  return fmt::format("[{}{}]:{}", text, scope_text(scope_id), port);
+  return fmt::format("[{}{}]:{}", text, scope_text(*this), port);
 }
 
 }  // namespace tributary

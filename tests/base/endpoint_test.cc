@@ -23,6 +23,8 @@ TEST(Endpoint, LinkLocalAddressNamesItsInterface) {
   EXPECT_EQ(endpoint.to_string(), "[fe80::2%lo]:80");
   endpoint.scope_id = 2'000'000'000;
   EXPECT_EQ(endpoint.to_string(), "[fe80::2%2000000000]:80");
+  endpoint.address[0] = 0x20;  // Of no interface.
+  EXPECT_EQ(endpoint.to_string(), "[2080::2]:80");
 }
 
 TEST(Endpoint, RefusesTextsWithoutHostAndPort) {
