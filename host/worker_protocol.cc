@@ -261,8 +261,8 @@ bool WorkerProtocol::is_for_this_session(const Message& message) const {
          (TRIB_MUTANT(kForeignSessionResult) && type == MessageType::kResult);
 }
 
-/// Tells whether an aggregator may have sent this that was restarted and does not know the job, and so
-/// has no secret for a seal. Anybody who has seen this worker's packets may have sent it, too.
+/// Tells whether the message is a reset without a seal. An aggregator sends one after a restart without
+/// the job, whose secret it needs for a seal. Anybody who has seen this worker's packets can forge one.
 bool WorkerProtocol::is_unsealed_reset(const Message& message) {
   return message.extension.type == MessageType::kReset &&
          wire::seal_mode(message.extension.flags) == auth::Mode::kNone;

@@ -51,9 +51,9 @@ void notify(M& m, Shard& shard, Job& job, const MessageHead& about, Reason reaso
   return kAccepted;
 }
 
-/// Tells the sender of an extended message that its key is not a member's. A key that another aggregator has
-/// issued gets no reply, because an attacker could pass the reply to the key's owner as a reply of
-/// that other aggregator.
+/// Tells the sender of an extended message that its key is not a member's. A key that another
+/// aggregator has issued gets no reply, because an attacker could pass the reply to the key's owner as
+/// a reply of that other aggregator.
 template <microcode::Machine M>
 void send_reset(M& m, Shard& shard, Job& job, const MessageHead& about, const Arrival& arrival) {
   if (!about.header.extended || !job.session.may_have_issued(about.extension.key)) return;

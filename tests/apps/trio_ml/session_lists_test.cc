@@ -80,12 +80,17 @@ TEST_F(SessionLists, WorkersWithDifferentSharesAreAllRefused) {
   EXPECT_EQ(session.number(), 0U);
 }
 
-TEST_F(SessionLists, RefusalNamesTheFirstRankBehindALowerAggregator) {
+/// The job of an upper aggregator, with five ranks below two lower ones.
+JobConfig above_two_aggregators() {
   JobConfig job = kJob;
   job.sources = 2;
   job.sources_are_aggregators = true;
   job.world = 5;
-  Session upper(job, auth::key_of_seed(43));
+  return job;
+}
+
+TEST_F(SessionLists, RefusalNamesTheFirstRankBehindALowerAggregator) {
+  Session upper(above_two_aggregators(), auth::key_of_seed(43));
   Session::JoinAnswer answer;
   for (uint32_t round = 0; round < 3; round++) {
     for (uint32_t source = 0; source < 2; source++) {
@@ -101,11 +106,7 @@ TEST_F(SessionLists, RefusalNamesTheFirstRankBehindALowerAggregator) {
 }
 
 TEST_F(SessionLists, RefusesALowerAggregatorWithRanksOfAnother) {
-  JobConfig job = kJob;
-  job.sources = 2;
-  job.sources_are_aggregators = true;
-  job.world = 5;
-  Session upper(job, auth::key_of_seed(43));
+  Session upper(above_two_aggregators(), auth::key_of_seed(43));
   const auto join = [&](uint32_t source, uint64_t ranks) {
     Message message = join_message(source, 100 + source, 5);
     message.body.mask = {ranks};
