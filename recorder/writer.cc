@@ -12,10 +12,12 @@ constexpr uint64_t name_of(uint16_t job, uint16_t rank, uint32_t block) {
 
 void Writer::begin(BlockRun& run, Kind kind, uint32_t job, uint32_t rank, uint32_t block,
                    Instant now) {
+  if (run_count_ > 0 && now - oldest_at_ > kRunAgeMax) flush();
   if (run.kind_ != Kind::kNone) {
     end(run);
   } else {
     if (run_count_ == runs_.size()) flush();
+    if (run_count_ == 0) oldest_at_ = now;
     runs_[run_count_++] = &run;
   }
   run.next_ = uint64_t{block} + 1;

@@ -4,8 +4,9 @@
 ///
 /// Model:   Packets come in trains of consecutive blocks. A block that continues a run lengthens it,
 ///          which costs a comparison and an addition. Any other block begins a run. flush() puts
-///          the runs into the ring, one event each. The owner calls it between two bursts, so that
-///          no run is older than its burst.
+///          the runs into the ring, one event each. The owner calls it when it has caught up with
+///          its packets. No run begins while an open one is older than kRunAgeMax, so the order
+///          of two events is exact to that time.
 /// Threads: One thread writes. begun_run() and the counts may be read by any thread.
 /// Memory:  Taken in the constructor.
 /// Tests:   tests/recorder/writer_test.cc
@@ -73,6 +74,9 @@ class alignas(128) Writer {
 
   /// Ends all runs.
   void flush();
+  /// The age at which open runs end before another begins. Assumed: below the lateness that anyone
+  /// looks for in a recording, and some bursts of small packets, so that an event is rare for them.
+  static constexpr Duration kRunAgeMax = microseconds(10);
 
   /// Counts an event that was left out to keep the others.
   void leave_out() {
@@ -103,6 +107,7 @@ class alignas(128) Writer {
   std::array<BlockRun*, kRunsMax>
       runs_{};  ///< The first run_count_ are those to flush, in their order.
   uint32_t run_count_ = 0;
+  Instant oldest_at_;  ///< The beginning of runs_[0], if there is one.
   const uint32_t track_;
   std::array<Begun, kRunKinds> begun_;
   std::atomic<uint64_t> left_out_{0};

@@ -31,9 +31,11 @@ class App {
     process_packet(m, shard_);
   }
 
-  /// Runs the timer threads that are due.
+  /// Runs the timer threads that are due. The engine calls it when the core has caught up with its
+  /// packets, and sometimes before.
   template <microcode::Machine M>
   void run_timers(M& m, Instant now) {
+    shard_.end_runs();
     if (now < shard_.timers_due()) return;
     for (Job* job : shard_.jobs()) {
       job->aging.due(now, [&](const timers::TimerSlice& slice) {

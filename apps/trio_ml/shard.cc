@@ -120,7 +120,6 @@ void Shard::note(const Event& event) {
 }
 
 void Shard::begin_burst() {
-  end_runs();
   for (Job* job : in_order_) {
     if (job->window.has_cooling()) job->window.free_cooling();
   }

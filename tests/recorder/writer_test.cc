@@ -145,6 +145,27 @@ TEST(Writer, MoreRunsThanItHoldsAreEndedEarly) {
   EXPECT_EQ(recorded.size(), 400U);
 }
 
+TEST(Writer, NoRunBeginsBesideAnOldOne) {
+  Writer writer(64);
+  std::array<BlockRun, 2> runs;
+  writer.begin(runs[0], Kind::kArrived, 1, 0, 7, kNow);
+  writer.begin(runs[1], Kind::kArrived, 1, 1, 7, kNow + Writer::kRunAgeMax);
+  EXPECT_EQ(writer.ring().put_count(), 0U);
+  const Instant late = kNow + Writer::kRunAgeMax + nanoseconds(1);
+  ASSERT_TRUE(runs[1].take(8));
+  writer.begin(runs[0], Kind::kArrived, 1, 0, 20, late);
+  EXPECT_EQ(writer.ring().put_count(), 2U);
+  ASSERT_FALSE(runs[1].take(9));
+  writer.begin(runs[1], Kind::kArrived, 1, 1, 9, late);
+  writer.flush();
+  const auto events = events_of(writer);
+  ASSERT_EQ(events.size(), 4U);
+  EXPECT_EQ(events[1].count, 2U);
+  EXPECT_EQ(events[2].block, 20U);
+  EXPECT_EQ(events[2].at_ns, 15'001);
+  EXPECT_EQ(events[3].block, 9U);
+}
+
 TEST(Writer, BlockIdsThatWrapBeginAnotherRun) {
   Writer writer(64);
   writer.add(Kind::kArrived, 1, 2, UINT32_MAX, kNow);

@@ -51,7 +51,6 @@ TEST_F(Recording, TrainOfContributionsIsOneArrivalOfItsRank) {
     }
   }
   bed_.run();
-  bed_.run();  // Ends the runs of the last burst.
   const auto events = events_of(writer_);
   ASSERT_EQ(events.size(), 3U);
   EXPECT_EQ(events[0].kind, Kind::kArrived);
@@ -128,11 +127,22 @@ TEST_F(Recording, RunsOfAJobThatIsRemovedAreRecorded) {
   EXPECT_EQ(events_of(writer_, Kind::kArrived).size(), 1U);
 }
 
-TEST_F(Recording, RunsOfTheLastBurstAreRecordedAtTheEnd) {
-  bed_.contribute(0, 3, 0, {1});
-  EXPECT_EQ(events_of(writer_).size(), 0U);
+TEST_F(Recording, RunsOfABusyCoreGoOnUntilItHasCaughtUpOrStops) {
+  for (uint32_t round = 0; round < 2; round++) {
+    for (uint32_t source = 0; source < 2; source++) {
+      for (uint32_t i = 0; i < 64; i++) {
+        const uint32_t block = 64 * round + i;
+        bed_.inject(plain_bytes(source, block, 0, {1}), worker(source));
+      }
+    }
+    static_assert(engine::kBurstPackets == 2 * 64, "A round fills a burst.");
+    bed_.run();
+    EXPECT_EQ(events_of(writer_).size(), 0U);
+  }
   bed_.core().stop(bed_.now());
-  EXPECT_EQ(events_of(writer_, Kind::kArrived).size(), 1U);
+  const auto events = events_of(writer_);
+  ASSERT_EQ(events.size(), 3U);  // Two arrivals and a result.
+  for (const recorder::Event& event : events) EXPECT_EQ(event.count, 128U);
 }
 
 class SessionRecording : public Recording {
