@@ -41,7 +41,7 @@ void AccessMeter::RegisterSet::include(const void* name) {
   count++;
 }
 
-void AccessMeter::WrittenVariables::include(const void* first, uint32_t size_bytes) {
+void AccessMeter::LocalVariables::include(const void* first, uint32_t size_bytes) {
   const auto accesses_of = [](uint32_t bytes) {
     return (bytes + kLmemAccessBytes - 1) / kLmemAccessBytes;
   };
@@ -98,13 +98,19 @@ void AccessMeter::write_lmem(const void* first, uint32_t size_bytes, const Place
   open_.lmem_writes.include(first, size_bytes);
 }
 
+void AccessMeter::read_lmem(const void* first, uint32_t size_bytes, const Place& place) {
+  touch(place);
+  open_.lmem_reads.include(first, size_bytes);
+}
+
 void AccessMeter::issue_xtxn(const Place& place) {
   touch(place);
   open_.xtxns++;
 }
 
 AccessCount AccessMeter::count() const {
-  AccessCount count{.lmem_writes = open_.lmem_writes.access_count,
+  AccessCount count{.lmem_reads = open_.lmem_reads.access_count,
+                    .lmem_writes = open_.lmem_writes.access_count,
                     .register_reads = open_.reads.count,
                     .register_writes = open_.writes.count,
                     .xtxns = open_.xtxns};
@@ -138,6 +144,7 @@ void AccessMeter::close() {
   open_.head = {};
   open_.reads.count = 0;
   open_.writes.count = 0;
+  open_.lmem_reads.count = open_.lmem_reads.access_count = 0;
   open_.lmem_writes.count = open_.lmem_writes.access_count = 0;
   open_.xtxns = 0;
 }

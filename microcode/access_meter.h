@@ -32,7 +32,8 @@ inline constexpr uint32_t kLmemAccessBytes = kRegisterBytes;
 /// several ALUs can share an operand.
 struct AccessCount {
   uint32_t head_bytes = 0;
-  uint32_t lmem_reads = 0;   ///< Accesses of kLmemAccessBytes that cover the head's bytes.
+  /// Accesses of kLmemAccessBytes: those that cover the head's bytes, and each variable's own.
+  uint32_t lmem_reads = 0;
   uint32_t lmem_writes = 0;  ///< Accesses of kLmemAccessBytes; each written variable has its own.
   uint32_t register_reads = 0;
   uint32_t register_writes = 0;
@@ -100,6 +101,7 @@ class AccessMeter {
   /// @param first The first byte of a variable in local memory; distinguishes it from others. Two
   ///              variables share no access, because their distance depends on the compiler.
   void write_lmem(const void* first, uint32_t size_bytes, const Place& place);
+  void read_lmem(const void* first, uint32_t size_bytes, const Place& place);
   void issue_xtxn(const Place& place);
 
   // --- Results -----------------------------------------------------------------------------------
@@ -115,8 +117,9 @@ class AccessMeter {
     uint32_t count = 0;
     void include(const void* name);
   };
-  /// The variables in local memory that an instruction writes. Those beyond its room count each time.
-  struct WrittenVariables {
+  /// The variables in local memory that an instruction reads or writes. Those beyond its room count
+  /// each time.
+  struct LocalVariables {
     struct Variable {
       const void* first;
       uint32_t size_bytes;
@@ -137,7 +140,8 @@ class AccessMeter {
     std::array<uint64_t, (kHeadroomBytes + kHeadBytes) / 64> head = {};  ///< A bit for each byte.
     RegisterSet reads;
     RegisterSet writes;
-    WrittenVariables lmem_writes;
+    LocalVariables lmem_reads;  ///< Outside the head.
+    LocalVariables lmem_writes;
     uint32_t xtxns = 0;
   };
 

@@ -51,10 +51,12 @@ enum class XtxnKind : uint8_t {
   kHashInsert,
   kHashDelete,
   kHashScan,  ///< A timer's visit to up to 64 records: test and clear their REF flags (§5).
+  // Of the Packet Buffer.
   kTailRead,
+  kTailWrite,  ///< Assumed for arriving packets: §4 describes it for results.
 };
 
-inline constexpr uint32_t kXtxnKindCount = static_cast<uint32_t>(XtxnKind::kTailRead) + 1;
+inline constexpr uint32_t kXtxnKindCount = static_cast<uint32_t>(XtxnKind::kTailWrite) + 1;
 
 /// One request: its kind, its target in shared memory and its size in bytes. It has a constructor
 /// and is passed by reference because a coroutine keeps it in its frame. As an aggregate it would
@@ -90,14 +92,15 @@ struct ResultLanes {
   uint8_t shift = 0;  ///< For k16 only.
 };
 
-/// Bytes fetched at once from a packet tail, and written at once to a result. Source: Trio §4.
+/// Most bytes of a tail that one XTXN moves, and bytes written at once to a result. Source: Trio §4.
 inline constexpr uint32_t kTailChunkBytes = 64;
 inline constexpr uint32_t kResultChunkBytes = 256;
 
 template <class M>
 concept Machine = requires(M m, const M& c, Instruction instruction, Xtxn xtxn, int (*service)(),
-                           std::span<const std::byte> bytes, std::span<const Endpoint> destinations,
-                           int32_t* lanes, uint32_t count, uint32_t reason) {
+                           std::span<const std::byte> bytes, std::span<std::byte> chunk,
+                           std::span<const Endpoint> destinations, int32_t* lanes, uint32_t count,
+                           uint32_t reason) {
   /// Whether an XTXN may suspend the thread.
   { M::kSuspends } -> std::convertible_to<bool>;
   { m.frame_pool() } -> std::same_as<FramePool&>;
@@ -126,6 +129,14 @@ concept Machine = requires(M m, const M& c, Instruction instruction, Xtxn xtxn, 
   /// kHeadroomBytes more bytes are prepended than removed; bytes to remove lie within the head.
   m.push_head(bytes);
   m.pop_head(count);
+
+  /// Issue an XTXN that copies bytes of the tail to local memory, or from there to the tail (Trio
+  /// paper §2.2, §3.1). Offsets count from the tail's first byte, which follows the head. co_await
+  /// them. The reply of read_tail() is the number of bytes copied (uint32_t): fewer than chunk.size()
+  /// at the tail's end, 0 past it. @pre the packet is a frame; at most kTailChunkBytes; bytes to
+  /// write lie within the tail; the span stays valid until the reply.
+  m.read_tail(count /* offset_bytes */, chunk);
+  m.write_tail(count /* offset_bytes */, bytes);
 
   /// Issues an XTXN. Its target runs `service` when the XTXN's turn comes. co_await the returned
   /// object for the reply: at once for a synchronous XTXN, later for an asynchronous one. post()

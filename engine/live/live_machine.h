@@ -89,6 +89,22 @@ class LiveMachine {
     packet_->headroom_bytes += static_cast<uint16_t>(count);
     head_bytes_max_ -= count;
   }
+  [[nodiscard]] microcode::Ready<uint32_t> read_tail(uint32_t offset_bytes,
+                                                     std::span<std::byte> to) const {
+    TRIB_ASSERT(arrived_as_frame() && to.size() <= microcode::kTailChunkBytes);
+    const std::span<std::byte> tail = this->tail();
+    if (offset_bytes >= tail.size()) return microcode::Ready<uint32_t>(0);
+    const auto count = static_cast<uint32_t>(std::min(to.size(), tail.size() - offset_bytes));
+    if (count > 0) std::memcpy(to.data(), tail.data() + offset_bytes, count);
+    return microcode::Ready<uint32_t>(count);
+  }
+  microcode::Ready<void> write_tail(uint32_t offset_bytes, std::span<const std::byte> bytes) const {
+    TRIB_ASSERT(arrived_as_frame() && bytes.size() <= microcode::kTailChunkBytes);
+    const std::span<std::byte> tail = this->tail();
+    TRIB_ASSERT(offset_bytes + bytes.size() <= tail.size());
+    if (!bytes.empty()) std::memcpy(tail.data() + offset_bytes, bytes.data(), bytes.size());
+    return {};
+  }
   [[nodiscard]] uint32_t packet_size() const { return packet_->size; }
   [[nodiscard]] bool arrived_as_frame() const { return packet_->layer == PacketLayer::kFrame; }
   [[nodiscard]] const Endpoint& source() const { return packet_->source; }
@@ -163,6 +179,10 @@ class LiveMachine {
   void drop(uint32_t) { counters_.dropped++; }
 
  private:
+  [[nodiscard]] std::span<std::byte> tail() const {
+    const uint32_t head_bytes = head().size();
+    return {packet_->data + head_bytes, packet_->size - head_bytes};
+  }
   [[gnu::noinline]] static void accumulate_narrow(int32_t* lanes, const std::byte* payload,
                                                   uint32_t count, microcode::Accumulate how) {
     if (how == microcode::Accumulate::kFirst) {

@@ -24,7 +24,8 @@ const char* to_string(microcode::XtxnKind kind) {
                                                                              "hash insert",
                                                                              "hash delete",
                                                                              "hash scan",
-                                                                             "tail read"};
+                                                                             "tail read",
+                                                                             "tail write"};
   static_assert(kNames.back() != nullptr, "every kind has a name");
   return kNames[static_cast<uint32_t>(kind)];
 }

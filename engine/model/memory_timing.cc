@@ -22,7 +22,6 @@ RmwKind rmw_kind(XtxnKind kind) {
   switch (kind) {
     case XtxnKind::kRead:
     case XtxnKind::kHashLookup:
-    case XtxnKind::kTailRead:
       return RmwKind::kRead;
     case XtxnKind::kWrite:
     case XtxnKind::kHashInsert:
@@ -112,7 +111,7 @@ MemoryReply MemoryTiming::access(RmwKind kind, const void* target, uint32_t size
 }
 
 MemoryReply MemoryTiming::access(const microcode::Xtxn& xtxn, Instant at, uint32_t train) {
-  if (xtxn.kind == XtxnKind::kTailRead) {
+  if (xtxn.kind == XtxnKind::kTailRead || xtxn.kind == XtxnKind::kTailWrite) {
     return {at + parameters_.tail_read_latency, Duration(), Duration(), LatencyPart::kTail};
   }
   const RmwKind kind = rmw_kind(xtxn.kind);

@@ -140,8 +140,7 @@ class ModelMachine {
   class AccumulateLoop;
   class FinishLoop;
 
-  // `place` is the program's line; AccessMeter names it.
-  using Place = std::source_location;
+  using Place = std::source_location;  ///< The program's line; AccessMeter names it.
 
   [[nodiscard]] microcode::FramePool& frame_pool();
   [[nodiscard]] microcode::ThreadControl& thread_control();
@@ -168,6 +167,12 @@ class ModelMachine {
   }
   template <class F>
   void post(const microcode::Xtxn& xtxn, F&& service, const Place& place = Place::current());
+  using ReadTail = TailRead<PacketStore>;
+  using WriteTail = TailWrite<PacketStore>;
+  [[nodiscard]] Reply<ReadTail> read_tail(uint32_t offset_bytes, std::span<std::byte> to,
+                                          const Place& place = Place::current());
+  [[nodiscard]] Reply<WriteTail> write_tail(uint32_t offset_bytes, std::span<const std::byte> bytes,
+                                            const Place& place = Place::current());
   [[nodiscard]] AccumulateLoop accumulate(int32_t* lanes, uint32_t offset_bytes, uint32_t count,
                                           microcode::Accumulate how,
                                           microcode::LaneWidth width = microcode::LaneWidth::k32);
@@ -379,6 +384,19 @@ class ModelMachine::Reply final : public ModelRequest {
   MemoryReply reply_{};
   std::optional<std::conditional_t<std::is_void_v<Value>, Nothing, Value>> value_;
 };
+
+inline auto ModelMachine::read_tail(uint32_t offset_bytes, std::span<std::byte> to,
+                                    const Place& place) -> Reply<ReadTail> {
+  TRIB_ASSERT(arrived_as_frame());
+  const ReadTail read{&packets_, packet().stored, offset_bytes, to};
+  return issue(read.request(), read, place);
+}
+inline auto ModelMachine::write_tail(uint32_t offset_bytes, std::span<const std::byte> bytes,
+                                     const Place& place) -> Reply<WriteTail> {
+  TRIB_ASSERT(arrived_as_frame() && !current().packet_ended);
+  const WriteTail write{&packets_, packet().stored, offset_bytes, bytes};
+  return issue(write.request(), write, place);
+}
 
 /// A request without a reply. Exact only; burst serves it at once.
 template <class F>

@@ -79,6 +79,13 @@ uint32_t PacketBuffer::read_tail(PacketHandle packet, uint32_t offset_bytes,
   return read_bytes;
 }
 
+void PacketBuffer::write_tail(PacketHandle packet, uint32_t offset_bytes,
+                              std::span<const std::byte> bytes) {
+  TRIB_ASSERT(bytes.size() <= microcode::kTailChunkBytes);
+  TRIB_ASSERT(offset_bytes + bytes.size() <= size(packet) - head_bytes(packet));
+  copy_bytes(start_of(packet) + head_bytes(packet) + offset_bytes, bytes.data(), bytes.size());
+}
+
 void PacketBuffer::write_head(PacketHandle packet, uint32_t offset_bytes,
                               std::span<const std::byte> bytes) {
   TRIB_ASSERT(offset_bytes + bytes.size() <= head(packet).size());

@@ -67,6 +67,9 @@ class PacketBuffer {
   /// @return bytes copied: fewer than to.size() at the tail's end, 0 past it.
   uint32_t read_tail(PacketHandle packet, uint32_t offset_bytes, std::span<std::byte> to) const;
 
+  /// Changes bytes of the tail. @pre they lie within it; bytes.size() <= kTailChunkBytes.
+  void write_tail(PacketHandle packet, uint32_t offset_bytes, std::span<const std::byte> bytes);
+
   [[nodiscard]] uint32_t size(PacketHandle packet) const { return slot_of(packet).size; }
   /// Changes bytes of the head. @pre the bytes lie within it.
   void write_head(PacketHandle packet, uint32_t offset_bytes, std::span<const std::byte> bytes);
@@ -129,6 +132,34 @@ class PacketBuffer {
   std::vector<Slot> slots_;     ///< Those used so far, at most packet_count.
   std::vector<uint32_t> free_;  ///< Last in, first out, so a few packets stay in cache.
   Counters counters_;
+};
+
+/// What the buffer does for microcode::Machine::read_tail(). `Buffer` is PacketBuffer or PacketStore.
+template <class Buffer>
+struct TailRead {
+  const Buffer* buffer;
+  PacketHandle packet;
+  uint32_t offset_bytes;
+  std::span<std::byte> to;
+
+  [[nodiscard]] microcode::Xtxn request() const {
+    return {microcode::XtxnKind::kTailRead, nullptr, static_cast<uint32_t>(to.size())};
+  }
+  uint32_t operator()() const { return buffer->read_tail(packet, offset_bytes, to); }
+};
+
+/// What the buffer does for microcode::Machine::write_tail().
+template <class Buffer>
+struct TailWrite {
+  Buffer* buffer;
+  PacketHandle packet;
+  uint32_t offset_bytes;
+  std::span<const std::byte> bytes;
+
+  [[nodiscard]] microcode::Xtxn request() const {
+    return {microcode::XtxnKind::kTailWrite, nullptr, static_cast<uint32_t>(bytes.size())};
+  }
+  void operator()() const { buffer->write_tail(packet, offset_bytes, bytes); }
 };
 
 }  // namespace tributary::engine

@@ -64,6 +64,18 @@ class PacketStore {
       heads_.pop_head(packet, count);
     }
   }
+  [[nodiscard]] uint32_t read_tail(PacketHandle packet, uint32_t offset_bytes,
+                                   std::span<std::byte> to) const {
+    return is_whole(packet) ? whole_.read_tail(inner(packet), offset_bytes, to)
+                            : heads_.read_tail(packet, offset_bytes, to);
+  }
+  void write_tail(PacketHandle packet, uint32_t offset_bytes, std::span<const std::byte> bytes) {
+    if (is_whole(packet)) {
+      whole_.write_tail(inner(packet), offset_bytes, bytes);
+    } else {
+      heads_.write_tail(packet, offset_bytes, bytes);
+    }
+  }
   [[nodiscard]] uint32_t head_offset(PacketHandle packet) const {
     return is_whole(packet) ? whole_.head_offset(inner(packet)) : heads_.head_offset(packet);
   }

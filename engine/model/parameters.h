@@ -90,7 +90,7 @@ struct Parameters {
   Duration ingress_latency = nanoseconds(22'500);
   /// CALIBRATED: from a request for 64 bytes of a packet's tail until they are in local memory
   /// (§3.1: memory and queueing subsystem, crossbar). The paper does not state it. Figure 15's
-  /// 200 us at 1024 gradients determine it.
+  /// 200 us at 1024 gradients determine it. Assumed: a write to the tail takes as long.
   Duration tail_read_latency = nanoseconds(2'330);
   /// Most packets inside, queued or in work; further ones are dropped. Packets that programs make
   /// have the same room of their own. Source: Juniper's answer on buffer management of MPCs

@@ -149,6 +149,12 @@ class StepMachine {
     meter_.issue_xtxn(place);
     add_post(xtxn, std::function<void()>(std::forward<F>(service)));
   }
+  using ReadTail = engine::TailRead<engine::PacketBuffer>;
+  using WriteTail = engine::TailWrite<engine::PacketBuffer>;
+  [[nodiscard]] Reply<ReadTail> read_tail(uint32_t offset_bytes, std::span<std::byte> to,
+                                          const Place& place = Place::current());
+  [[nodiscard]] Reply<WriteTail> write_tail(uint32_t offset_bytes, std::span<const std::byte> bytes,
+                                            const Place& place = Place::current());
   AccumulateLoop accumulate(int32_t* lanes, uint32_t offset_bytes, uint32_t count,
                             microcode::Accumulate how,
                             microcode::LaneWidth width = microcode::LaneWidth::k32);
@@ -293,6 +299,19 @@ class StepMachine::Reply final : public Request {
   F service_;
   std::optional<std::conditional_t<std::is_void_v<Value>, Nothing, Value>> value_;
 };
+
+inline auto StepMachine::read_tail(uint32_t offset_bytes, std::span<std::byte> to,
+                                   const Place& place) -> Reply<ReadTail> {
+  TRIB_ASSERT(arrived_as_frame());
+  const ReadTail read{&packets_, current().packet, offset_bytes, to};
+  return issue(read.request(), read, place);
+}
+inline auto StepMachine::write_tail(uint32_t offset_bytes, std::span<const std::byte> bytes,
+                                    const Place& place) -> Reply<WriteTail> {
+  TRIB_ASSERT(arrived_as_frame() && !current().packet_ended);
+  const WriteTail write{&packets_, current().packet, offset_bytes, bytes};
+  return issue(write.request(), write, place);
+}
 
 /// The paper's aggregation loop: the payload in the head first, then the tail, 64 bytes at a time.
 class StepMachine::AccumulateLoop final : public Request {

@@ -234,6 +234,38 @@ TEST(StepMachine, EachThreadHasItsOwnPacket) {
   EXPECT_EQ(m.threads_active(), 0U);
 }
 
+/// Turns the bytes of the packet's tail into their complement, chunk by chunk.
+template <class M>
+Thread complement_tail(M& m) {
+  std::array<std::byte, microcode::kTailChunkBytes> chunk;
+  for (uint32_t at = 0;; at += microcode::kTailChunkBytes) {
+    const uint32_t count = co_await m.read_tail(at, chunk);
+    if (count == 0) break;
+    for (std::byte& byte : chunk) byte = ~byte;
+    co_await m.write_tail(at, std::span(chunk).first(count));
+  }
+  m.forward();
+}
+
+TEST(StepMachine, ThreadsReadAndWriteTheirOwnTails) {
+  StepMachine m({.seed = 5});
+  std::vector<std::vector<std::byte>> expected;
+  for (uint16_t size = 150; size < 350; size++) {
+    std::vector<std::byte> packet(size, static_cast<std::byte>(size));
+    m.start(
+        packet, Endpoint(), [&](StepMachine& machine) { complement_tail(machine); },
+        engine::PacketLayer::kFrame);
+    for (uint32_t i = engine::kHeadBytes; i < size; i++) packet[i] = ~packet[i];
+    expected.push_back(std::move(packet));
+  }
+  m.run();
+  auto forwarded = m.forwarded();
+  std::sort(forwarded.begin(), forwarded.end());
+  std::sort(expected.begin(), expected.end());
+  EXPECT_EQ(forwarded, expected);
+  EXPECT_GT(m.xtxns(XtxnKind::kTailRead), m.xtxns(XtxnKind::kTailWrite));
+}
+
 template <class M>
 Subroutine<int, M> nested(M& m, int depth) {
   if (depth == 1) co_return 1;

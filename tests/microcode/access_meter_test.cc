@@ -95,6 +95,30 @@ TEST(AccessMeter, LocalMemoryCountsOneWriteForEachEightBytesOfAVariable) {
   EXPECT_EQ(word, 9U);
 }
 
+TEST(AccessMeter, LocalMemoryCountsOneReadForEachEightBytesOfAVariable) {
+  Metered m;
+  const uint32_t word = 7;
+  std::array<uint8_t, 16> bytes{};
+  m.meter.begin(kRead, 1, here());
+  EXPECT_EQ(load(m, word), 7U);
+  EXPECT_EQ(load(m, word), 7U);     // The same variable.
+  m.meter.read_head(0, 8, here());  // The head's bytes lie elsewhere.
+  m.meter.begin(kRead, 1, here());
+  note_load(m, bytes.data(), 9);  // Two accesses.
+  m.meter.pause();
+  EXPECT_EQ(m.meter.instructions()[0].most, (AccessCount{.head_bytes = 8, .lmem_reads = 2}));
+  int other_machine = 0;
+  EXPECT_EQ(load(other_machine, word), 7U);
+}
+
+TEST(AccessMeterDeathTest, LocalMemoryReadsAboveTheBudgetStopTheProcess) {
+  Metered m;
+  std::array<uint8_t, 17> bytes{};
+  m.meter.begin(kRead, 1, here());
+  note_load(m, bytes.data(), 17);
+  EXPECT_DEATH(m.meter.pause(), "'read' .* makes 3 local memory reads; its budget is 2");
+}
+
 TEST(AccessMeterDeathTest, LocalMemoryWritesAboveTheBudgetStopTheProcess) {
   Metered m;
   std::array<uint8_t, 17> bytes{};

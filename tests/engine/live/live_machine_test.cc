@@ -104,6 +104,33 @@ TEST_F(FrameMachine, TheTailNeverComesIntoTheHead) {
   EXPECT_EQ(machine_.head().size(), kHeadBytes);
 }
 
+TEST_F(FrameMachine, TheTailIsReadAndWrittenInChunks) {
+  begin(kHeadBytes + 70);
+  Bytes chunk(microcode::kTailChunkBytes);
+  EXPECT_EQ(machine_.read_tail(0, chunk).await_resume(), 64U);
+  EXPECT_EQ(chunk[0], std::byte{192});
+  EXPECT_EQ(machine_.read_tail(64, chunk).await_resume(), 6U);
+  EXPECT_EQ(chunk[0], std::byte{0});  // The byte 256 of the packet.
+  EXPECT_EQ(machine_.read_tail(70, chunk).await_resume(), 0U);
+  EXPECT_EQ(machine_.read_tail(UINT32_MAX, chunk).await_resume(), 0U);
+  machine_.pop_head(10);  // Offsets count from the same byte.
+  machine_.write_tail(68, bytes_of(2, 9)).await_resume();
+  EXPECT_DEATH(static_cast<void>(machine_.write_tail(69, bytes_of(2, 9))), "");
+  Bytes too_long(65);
+  EXPECT_DEATH(static_cast<void>(machine_.read_tail(0, too_long)), "");
+  const Bytes sent = forwarded();
+  ASSERT_EQ(sent.size(), kHeadBytes + 60U);
+  EXPECT_EQ(sent[kHeadBytes + 57], std::byte{3});  // The byte 259 of the packet.
+  EXPECT_EQ(Bytes(sent.end() - 2, sent.end()), bytes_of(2, 9));
+}
+
+TEST_F(FrameMachine, ShortPacketsHaveNoTail) {
+  begin(100);
+  Bytes chunk(microcode::kTailChunkBytes);
+  EXPECT_EQ(machine_.read_tail(0, chunk).await_resume(), 0U);
+  EXPECT_DEATH(static_cast<void>(machine_.write_tail(0, bytes_of(1, 9))), "");
+}
+
 TEST_F(FrameMachine, MovesBeyondTheHeadAndItsRoomAreBugs) {
   begin(20);
   EXPECT_DEATH(machine_.pop_head(21), "");

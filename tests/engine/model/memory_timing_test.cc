@@ -117,9 +117,10 @@ TEST_P(MemoryTimingTest, TargetsOutsideSharedMemoryGetSramInOrderOfUse) {
   EXPECT_EQ(timing_.busy(1), nanoseconds(2));
 }
 
-TEST_P(MemoryTimingTest, TailReadsDoNotTouchBanks) {
-  EXPECT_EQ(ns({XtxnKind::kTailRead, nullptr, 64}, 0),
-            in_nanoseconds(Parameters().tail_read_latency));
+TEST_P(MemoryTimingTest, TailsDoNotTouchBanks) {
+  for (const XtxnKind kind : {XtxnKind::kTailRead, XtxnKind::kTailWrite}) {
+    EXPECT_EQ(ns({kind, nullptr, 64}, 0), in_nanoseconds(Parameters().tail_read_latency));
+  }
   EXPECT_EQ(timing_.counters().requests, 0U);
 }
 

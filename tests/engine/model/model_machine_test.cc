@@ -256,6 +256,58 @@ TEST(ModelMachineAccounting, InstructionAboveItsBudgetStopsTheRun) {
                "budget is 1");
 }
 
+/// A program that turns the bytes of each packet's tail into their complement.
+struct Complement {
+  static constexpr const char* kName = "complement";
+
+  template <microcode::Machine M>
+  static microcode::Thread change(M& m) {
+    std::array<std::byte, microcode::kTailChunkBytes> chunk;
+    for (uint32_t at = 0;; at += microcode::kTailChunkBytes) {
+      const uint32_t count = co_await m.read_tail(at, chunk);
+      if (count == 0) break;
+      m.instruction(kOneRead);
+      for (std::byte& byte : chunk) byte = ~byte;
+      co_await m.write_tail(at, std::span(chunk).first(count));
+    }
+    m.forward();
+  }
+  static void begin_burst() {}
+  template <microcode::Machine M>
+  static void process(M& m) {
+    change(m);
+  }
+  template <microcode::Machine M>
+  static void run_timers(M&, Instant) {}
+  [[nodiscard]] static Instant next_due() { return Instant::never(); }
+};
+
+class KeepingSink final : public PfeSink {
+ public:
+  void send(std::span<const std::byte> stored, uint32_t, std::span<const Endpoint>) override {
+    sent.emplace_back(stored.begin(), stored.end());
+  }
+  std::vector<std::vector<std::byte>> sent;
+};
+
+TEST(ModelMachineTail, EachChunkCostsAReadAndAWriteOfThePacketBuffer) {
+  for (const Fidelity fidelity : {Fidelity::kExact, Fidelity::kBurst}) {
+    EventCore core;
+    auto memory = *memory::SharedMemory::create({});
+    KeepingSink sink;
+    Pfe<Complement> pfe(core, small_machine(fidelity), memory, Complement(), sink);
+    std::vector<std::byte> packet(kHeadBytes + 70, std::byte{0x0f});
+    pfe.arrive(packet, kHeadBytes + 70, Endpoint::ipv4(1, 1), 1, PacketLayer::kFrame);
+    while (core.run_next()) {
+    }
+    std::fill(packet.begin() + kHeadBytes, packet.end(), std::byte{0xf0});
+    EXPECT_EQ(sink.sent, std::vector<std::vector<std::byte>>{packet});
+    // Two chunks, and a read that finds the tail's end: five times 500 ns, and two instructions.
+    EXPECT_EQ(pfe.report().latency.mean, nanoseconds(5 * 500 + 2 * 10));
+    EXPECT_EQ(pfe.report().latency.parts_mean[LatencyPart::kTail], nanoseconds(5 * 500));
+  }
+}
+
 TEST(ModelMachineAccounting, CodeBehindAReplyHasNoPriceUntilTheNextMark) {
   ScriptBed bed(small_machine(Fidelity::kBurst));
   auto* word = bed.allocate<uint64_t>(Range::kSram);

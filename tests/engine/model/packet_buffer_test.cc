@@ -124,6 +124,20 @@ TEST(PacketBuffer, TailReadsPastItsEndReturnNothing) {
   EXPECT_EQ(buffer.read_tail(*packet, UINT32_MAX, chunk), 0U);
 }
 
+TEST(PacketBuffer, TheTailMayBeChanged) {
+  PacketBuffer buffer(kSmall);
+  const auto packet = buffer.store(Bytes(200));  // 8 bytes of tail.
+  buffer.write_tail(*packet, 6, Bytes(2, std::byte{7}));
+  buffer.write_tail(*packet, 0, Bytes(1, std::byte{5}));
+  buffer.write_tail(*packet, 8, {});
+  Bytes expected(200);
+  expected[192] = std::byte{5};
+  expected[198] = expected[199] = std::byte{7};
+  const auto bytes = buffer.bytes(*packet);
+  EXPECT_EQ(Bytes(bytes.begin(), bytes.end()), expected);
+  EXPECT_DEATH(buffer.write_tail(*packet, 7, Bytes(2)), "");
+}
+
 TEST(PacketBuffer, PayloadIsFreedByItsLastHolder) {
   PacketBuffer buffer(kSmall);
   const Bytes payload(300, std::byte{7});
