@@ -6,7 +6,9 @@
 
 namespace tributary {
 
-void assertion_failed(const char* condition, const char* file, int line) noexcept {
+void assertion_failed(const char* condition, const char* file, int line,
+                      const char* rule) noexcept {
+  if (rule != nullptr) std::fprintf(stderr, "tributary: bug in a program: %s\n", rule);
   std::fprintf(stderr, "tributary: bug: '%s' does not hold at %s:%d\n", condition, file, line);
   std::abort();
 }

@@ -8,7 +8,9 @@
 namespace tributary {
 
 /// Prints the failed condition to standard error and aborts.
-[[noreturn]] void assertion_failed(const char* condition, const char* file, int line) noexcept;
+/// @param rule The broken rule, for people; null: the condition says enough.
+[[noreturn]] void assertion_failed(const char* condition, const char* file, int line,
+                                   const char* rule = nullptr) noexcept;
 
 }  // namespace tributary
 
@@ -17,4 +19,12 @@ namespace tributary {
     if (!(condition)) [[unlikely]] {                                 \
       ::tributary::assertion_failed(#condition, __FILE__, __LINE__); \
     }                                                                \
+  } while (false)
+
+/// The same with the rule that the caller broke, for callers outside this project.
+#define TRIB_REQUIRE(condition, rule)                                      \
+  do {                                                                     \
+    if (!(condition)) [[unlikely]] {                                       \
+      ::tributary::assertion_failed(#condition, __FILE__, __LINE__, rule); \
+    }                                                                      \
   } while (false)

@@ -249,7 +249,8 @@ Duration KeyValues::duration(std::string_view name) const {
 KeyTable::KeyTable(std::string name, std::span<const KeySpec> keys)
     : name_(std::move(name)), keys_(keys.begin(), keys.end()) {
   for (size_t i = 0; i < keys_.size(); i++) {
-    TRIB_ASSERT(index_of(keys_[i].name) == static_cast<int32_t>(i));  // No name twice.
+    TRIB_REQUIRE(index_of(keys_[i].name) == static_cast<int32_t>(i),
+                 ("the key '" + std::string(keys_[i].name) + "' stands twice").c_str());
     TRIB_ASSERT(keys_[i].min <= keys_[i].max && keys_[i].number_min <= keys_[i].number_max);
     // The largest value whose ticks fit a Duration.
     TRIB_ASSERT(keys_[i].type != KeyType::kDurationMs || keys_[i].max <= INT64_MAX / 100'000'000);
@@ -258,7 +259,10 @@ KeyTable::KeyTable(std::string name, std::span<const KeySpec> keys)
     const WrittenKey written{.name = std::string(keys_[i].name),
                              .text = std::string(keys_[i].default_text),
                              .where = name_};
-    TRIB_ASSERT(convert_key(keys_[i], written).has_value());
+    if (const auto value = convert_key(keys_[i], written); !value) {
+      assertion_failed("its default is one of its values", __FILE__, __LINE__,
+                       value.error().text.c_str());
+    }
   }
 }
 

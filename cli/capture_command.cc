@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/capture_command.h"
 
+#include <atomic>
+#include <csignal>
 #include <memory>
 #include <vector>
 
@@ -12,6 +14,21 @@
 
 namespace tributary::cli {
 namespace {
+
+std::atomic<bool> stop_requested{false};
+
+/// Ends the input at SIGINT or SIGTERM, so that the files and the report hold all packets until then. A
+/// second signal ends the process at once. A signal that the caller ignores stays ignored.
+void stop_at_signals() {
+  struct sigaction action {};
+  action.sa_handler = [](int) { stop_requested = true; };
+  action.sa_flags = static_cast<int>(SA_RESETHAND);  // Without SA_RESTART: a read must return.
+  for (const int number : {SIGINT, SIGTERM}) {
+    struct sigaction before {};
+    if (sigaction(number, nullptr, &before) == 0 && before.sa_handler == SIG_IGN) continue;
+    sigaction(number, &action, nullptr);
+  }
+}
 
 using programs::CaptureProgram;
 
@@ -40,6 +57,8 @@ int run(RunFlags& flags) {
     if (!parameters) return refuse(parameters.error());
     flags.request.model = engine::with_egress(*parameters);
   }
+  flags.request.stop = &stop_requested;
+  stop_at_signals();
   const auto end = [&] {
     const StatusLine line([&flags](double elapsed_s) {
       return fmt::format("processing {}, {:.0f} s", flags.request.in, elapsed_s);
@@ -47,6 +66,10 @@ int run(RunFlags& flags) {
     return flags.program.run(*settings, flags.request);
   }();
   if (!end) return refuse(end.error());
+  if (stop_requested) {
+    print_error("{}: stopped by a signal; the report and the files have the packets until then\n",
+                flags.title);
+  }
   print("{}", programs::as_text(end->report));
   const bool written = write_json(flags.title, flags.json_path, programs::as_json(end->report));
   if (end->problem) print_error("{}: {}\n", flags.title, end->problem->text);

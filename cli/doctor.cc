@@ -316,7 +316,11 @@ Result<std::vector<Finding>> examine_job(const DoctorOptions& options, const Mac
 }  // namespace
 
 int run_doctor(const DoctorOptions& options, std::ostream& out, std::ostream& err) {
-  const MachineFacts facts = gather_facts(options.port);
+  MachineFacts facts = gather_facts(options.port);
+  // Aggregation packets do not begin or end at a port of a packet program, so its MTU costs nothing.
+  std::erase_if(facts.interfaces, [&](const InterfaceFacts& interface) {
+    return is_inline_port(interface.name, options.ports);
+  });
   std::vector<Finding> findings = examine(facts);
   auto job = examine_job(options, facts);
   if (!job) {

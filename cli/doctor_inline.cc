@@ -2,6 +2,7 @@
 #include "cli/doctor_inline.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 
@@ -9,6 +10,13 @@
 #include "io/inline/inline_port.h"
 
 namespace tributary::cli {
+
+bool is_inline_port(const std::string& interface, const std::vector<std::string>& ports) {
+  const auto sides = inline_sides(ports);
+  return sides && std::ranges::any_of(*sides, [&](const io::InlineSideSpec& side) {
+           return side.interface() == interface;
+         });
+}
 
 std::vector<Finding> examine_inline(const std::vector<std::string>& ports) {
   if (ports.empty()) return {};
@@ -25,8 +33,12 @@ std::vector<Finding> examine_inline(const std::vector<std::string>& ports) {
   if (has_dpdk) return {finding(Verdict::kWrong, "not checked", "check DPDK devices with --dpdk")};
   const auto opened = io::InlinePort::open({.sides = *sides}, /*core_count=*/1);
   if (!opened) {
+    const bool has_rights = geteuid() == 0;
     return {finding(Verdict::kWrong, opened.error().text,
-                    "an interface needs root or cap_net_raw; a tunnel (vxlan:) needs no rights")};
+                    has_rights
+                        ? ""
+                        : "an interface needs root or cap_net_raw; a tunnel (vxlan:) needs no "
+                          "rights")};
   }
   std::vector<Finding> findings;
   for (const std::string& warning : opened->warnings) {

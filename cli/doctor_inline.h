@@ -18,5 +18,8 @@ namespace tributary::cli {
 /// Returns one finding for each warning of the ports, or one that tells whether they open. None
 /// without ports. @param ports One or two, as given to `serve --program` with --port.
 [[nodiscard]] std::vector<Finding> examine_inline(const std::vector<std::string>& ports);
+/// Tells whether an interface is one of the ports of --inline.
+[[nodiscard]] bool is_inline_port(const std::string& interface,
+                                  const std::vector<std::string>& ports);
 
 }  // namespace tributary::cli

@@ -17,10 +17,17 @@ int program_main(const programs::ServedProgram& program, int argc, const char* c
   const std::string name(program.name);
   CLI::App app(std::string(program.summary), name);
   int exit_code = 0;
-  add_capture_run(app, program, name, exit_code);
-  CLI::App* const serve =
-      app.add_subcommand("serve", "Run the program on live traffic; serve --help lists its flags");
-  add_live_run(*serve, program, name + " serve", exit_code);
+  CLI::App* serve = nullptr;
+  try {
+    add_capture_run(app, program, name, exit_code);
+    serve = app.add_subcommand("serve",
+                               "Run the program on live traffic; serve --help lists its flags");
+    add_live_run(*serve, program, name + " serve", exit_code);
+  } catch (const CLI::OptionAlreadyAdded& twice) {
+    print_error("{}: a key of kKeys has the name of a flag, or stands twice: {}\n", name,
+                twice.what());
+    return kExitUsage;
+  }
   // The flags before `serve` belong to a run over a capture, which there is none of then.
   serve->preparse_callback([&app](size_t) {
     for (CLI::Option* option : app.get_options()) option->required(false);

@@ -34,6 +34,8 @@ function(tributary_program_packaging)
     set_target_properties(tributary_${library} PROPERTIES EXPORT_NAME ${library})
   endforeach()
   set_target_properties(tributary_program_main PROPERTIES EXPORT_NAME programs)
+  # A process() without co_await and co_return is no coroutine: it would crash.
+  target_compile_options(tributary_program_main INTERFACE -Werror=return-type)
   list(TRANSFORM libraries PREPEND tributary_)
   if(TARGET dpdk_clean)
     # The places of DPDK's libraries: a program then has --port dpdk:..., too.

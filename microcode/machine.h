@@ -96,6 +96,18 @@ struct ResultLanes {
 inline constexpr uint32_t kTailChunkBytes = 64;
 inline constexpr uint32_t kResultChunkBytes = 256;
 
+/// The rules of a packet's functions, for TRIB_REQUIRE.
+namespace rule {
+inline constexpr char kWriteHead[] = "write_head() changes bytes within the head only";
+inline constexpr char kPushHead[] =
+    "push_head() prepends at most 64 bytes more than were removed, to frames only";
+inline constexpr char kPopHead[] = "pop_head() removes bytes of the head only, from frames only";
+inline constexpr char kReadTail[] = "read_tail() reads at most 64 bytes, of frames only";
+inline constexpr char kWriteTail[] =
+    "write_tail() changes at most 64 bytes, within the tail, of frames only";
+inline constexpr char kEndOnce[] = "forward() or drop() ends a packet once, and nothing follows it";
+}  // namespace rule
+
 template <class M>
 concept Machine = requires(M m, const M& c, Instruction instruction, Xtxn xtxn, int (*service)(),
                            std::span<const std::byte> bytes, std::span<std::byte> chunk,

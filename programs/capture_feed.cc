@@ -17,9 +17,10 @@ const FedPacket* CaptureFeed::next() {
 void CaptureFeed::read_ahead() { is_ahead_ = is_ahead_ || read(); }
 
 bool CaptureFeed::read() {
-  while (!problem_) {
+  while (!problem_ && !is_stopped()) {
     auto packet = reader_.next();
     if (!packet) {
+      if (is_stopped()) return false;
       problem_ = packet.error();
       return false;
     }
@@ -28,11 +29,11 @@ bool CaptureFeed::read() {
     if (!place_in_time()) return false;
     counts_.packets++;
     counts_.bytes += fed_.captured.wire_bytes;
-    if (fed_.captured.bytes.size() < fed_.captured.wire_bytes) counts_.cut++;
     if (fed_.captured.wire_bytes > packet_bytes_max_) {
       counts_.too_long++;
       continue;
     }
+    if (fed_.captured.bytes.size() < fed_.captured.wire_bytes) counts_.cut++;
     fill_up();
     return true;
   }

@@ -12,6 +12,7 @@
 /// Tests:   tests/programs/capture_feed_test.cc
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -51,8 +52,11 @@ class CaptureFeed {
   };
 
   /// @param packet_bytes_max Longer packets are counted and left out.
-  CaptureFeed(io::CaptureReader reader, uint32_t packet_bytes_max)
-      : reader_(std::move(reader)), packet_bytes_max_(packet_bytes_max) {}
+  /// @param stop             The file ends when it becomes true, also in a read that a signal has
+  ///                         interrupted; null: never.
+  CaptureFeed(io::CaptureReader reader, uint32_t packet_bytes_max,
+              const std::atomic<bool>* stop = nullptr)
+      : reader_(std::move(reader)), packet_bytes_max_(packet_bytes_max), stop_(stop) {}
 
   /// The observer sees each packet that next() returns. Set it before the first call.
   void observe(std::function<void(const io::CapturedPacket& packet)> observer) {
@@ -72,12 +76,14 @@ class CaptureFeed {
   void read_ahead();
 
  private:
+  [[nodiscard]] bool is_stopped() const { return stop_ != nullptr && stop_->load(); }
   [[nodiscard]] bool read();
   [[nodiscard]] bool place_in_time();
   void fill_up();
 
   io::CaptureReader reader_;
   const uint32_t packet_bytes_max_;
+  const std::atomic<bool>* stop_;
   FedPacket fed_;
   std::vector<std::byte> filled_;  ///< A cut packet with its zeros.
   std::optional<io::CaptureTime> first_at_;

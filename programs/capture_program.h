@@ -9,6 +9,7 @@
 /// Tests:   tests/programs/program_test.cc
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -25,7 +26,7 @@ namespace tributary::programs {
 /// packets that a card has joined (GRO). Source: RFC 8200 §3 (16-bit length behind 40 bytes of header).
 inline constexpr uint32_t kPacketBytesLimit = 14 + 2 * 4 + 40 + 65'535;
 
-/// The needs of a run besides the program's settings.
+/// The files and the machine of a run. The program's settings are separate.
 struct RunRequest {
   std::string in = {};       ///< Capture file to read.
   std::string out = {};      ///< Capture file of forwarded packets; empty for none.
@@ -34,6 +35,8 @@ struct RunRequest {
   /// The modelled machine; none: the live one.
   std::optional<engine::Parameters> model = {};
   uint32_t packet_bytes_max = kPacketBytesLimit;  ///< Longer packets are counted and left out.
+  /// When it becomes true, the run ends as at the end of the input; null: never.
+  const std::atomic<bool>* stop = nullptr;
 };
 
 struct RunEnd {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "programs/capture_run.h"
 
+#include <fmt/format.h>
+
 #include <string>
 
 namespace tributary::programs {
@@ -8,7 +10,8 @@ namespace tributary::programs {
 Result<CaptureFiles> open_input(const RunRequest& request) {
   auto reader = io::CaptureReader::open(request.in);
   if (!reader) return failure("--in " + reader.error().text);
-  CaptureFiles files{CaptureFeed(*std::move(reader), request.packet_bytes_max), std::nullopt};
+  CaptureFiles files{CaptureFeed(*std::move(reader), request.packet_bytes_max, request.stop),
+                     std::nullopt};
   files.feed.read_ahead();
   return files;
 }
@@ -19,6 +22,14 @@ Result<void> open_output(const RunRequest& request, CaptureFiles& files) {
   if (!writer) return failure("--out " + writer.error().text);
   files.writer = *std::move(writer);
   return {};
+}
+
+std::string wrong_ends_text(const RunReport& report) {
+  return fmt::format(
+      "the program {} is wrong: of {} packets it forwarded {} and dropped {}, and {} did not end "
+      "once; process() must call forward() or drop() once for each packet",
+      report.program, report.input.packets - report.input.too_long, report.output.forwarded,
+      report.dropped, report.ended_wrongly);
 }
 
 }  // namespace tributary::programs

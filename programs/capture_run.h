@@ -7,8 +7,10 @@
 /// Tests:   tests/programs/program_test.cc
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <functional>
+#include <string>
 #include <utility>
 
 #include "programs/capture_program.h"
@@ -31,6 +33,9 @@ struct CaptureFiles {
 /// Opens the output, which empties it. Call it when nothing else can refuse the run.
 [[nodiscard]] Result<void> open_output(const RunRequest& request, CaptureFiles& files);
 
+/// Returns the error of a program that did not end each packet once.
+[[nodiscard]] std::string wrong_ends_text(const RunReport& report);
+
 /// Runs `instance` over the open files.
 template <ProgramInstance Instance>
 RunEnd run_over_capture(Instance& instance, const RunRequest& request, CaptureFiles files,
@@ -46,12 +51,15 @@ RunEnd run_over_capture(Instance& instance, const RunRequest& request, CaptureFi
   const auto started_at = std::chrono::steady_clock::now();
   if (request.model) {
     engine::Parameters parameters = *request.model;
-    parameters.packet_bytes_max = request.packet_bytes_max;
+    parameters.packet_bytes_max = std::max(request.packet_bytes_max, engine::kHeadBytes);
     end.report.model =
         run_on_model(instance.app(), parameters, instance.memory(), files.feed, output);
     end.report.dropped = end.report.model->pfe.dropped;
+    end.report.ended_wrongly = end.report.model->pfe.consumed;
   } else {
-    end.report.dropped = run_on_live(instance.app(), files.feed, output);
+    const LiveRun run = run_on_live(instance.app(), files.feed, output);
+    end.report.dropped = run.dropped;
+    end.report.ended_wrongly = run.ended_wrongly;
   }
   output.finish();
   end.report.seconds =
@@ -62,6 +70,9 @@ RunEnd run_over_capture(Instance& instance, const RunRequest& request, CaptureFi
       outcomes_of(instance, {end.report.output.forwarded, end.report.output.forwarded_bytes});
   end.report.details = instance.details();
   end.problem = output.problem() ? output.problem() : files.feed.problem();
+  if (!end.problem && end.report.ended_wrongly > 0) {
+    end.problem = Error{wrong_ends_text(end.report)};
+  }
   return end;
 }
 

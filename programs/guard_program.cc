@@ -150,13 +150,15 @@ class GuardInstance {
   [[nodiscard]] std::vector<Gauge> gauges() const {
     return {{"destinations", state_->destination_count()},
             {"suspects", state_->suspect_count()},
-            {"culprits", open_culprits().size()}};
+            {"culprits", open_count()}};
   }
-  /// Returns a line for each culprit that has not ended, the latest first.
+  /// Returns a line for each of the latest culprits that have not ended, the latest first.
   [[nodiscard]] std::vector<std::string> notices(Instant now) const {
+    const guard::Report& report = state_->report();
     std::vector<std::string> lines;
-    for (const guard::Culprit& culprit : open_culprits()) {
-      lines.push_back(notice_of(culprit, now));
+    for (uint64_t i = report.added(); i > report.replaced() && lines.size() < kNoticesMax; i--) {
+      const guard::Culprit& culprit = *report.entry(i - 1);
+      if (culprit.end == guard::Change::kNone) lines.push_back(notice_of(culprit, now));
     }
     return lines;
   }
@@ -219,11 +221,16 @@ class GuardInstance {
     put("detect_ms", detect_ms);
   }
 
-  /// Returns the culprits that have not ended, the latest first.
-  [[nodiscard]] std::vector<guard::Culprit> open_culprits() const {
-    std::vector<guard::Culprit> open = state_->report().culprits();
-    std::erase_if(open, [](const auto& each) { return each.end != guard::Change::kNone; });
-    std::ranges::reverse(open);
+  /// Culprits in a status: enough to see a pattern, and few enough to format between two bursts.
+  static constexpr size_t kNoticesMax = 50;
+
+  /// Returns the number of culprits that have not ended.
+  [[nodiscard]] uint64_t open_count() const {
+    const guard::Report& report = state_->report();
+    uint64_t open = 0;
+    for (uint64_t i = report.replaced(); i < report.added(); i++) {
+      if (report.entry(i)->end == guard::Change::kNone) open++;
+    }
     return open;
   }
   [[nodiscard]] static std::string notice_of(const guard::Culprit& culprit, Instant now) {

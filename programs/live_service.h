@@ -18,9 +18,11 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/cpus.h"
 #include "engine/live/live_engine.h"
 #include "io/inline/inline_port.h"
+#include "io/inline/link_watch.h"
 #include "programs/capture_program.h"
 #include "programs/message_relay.h"
 #include "programs/program_instance.h"
@@ -90,6 +92,11 @@ class LiveServiceOf final : public LiveService {
     if (!opened) return tl::unexpected(opened.error());
     std::unique_ptr<LiveServiceOf> service(new LiveServiceOf());
     service->warnings_ = std::move(opened->warnings);
+    std::vector<std::string> interfaces;
+    for (const io::InlineSideSpec& side : request.sides) {
+      if (!side.interface().empty()) interfaces.push_back(side.interface());
+    }
+    service->links_.emplace(interfaces);
     if (const auto relayed = service->start_relay(request); !relayed) {
       return tl::unexpected(relayed.error());
     }
@@ -131,19 +138,21 @@ class LiveServiceOf final : public LiveService {
     json["outcomes"] = nlohmann::json::object();
     json["events"] = nlohmann::json::object();
     json["details"] = nlohmann::json::array();
-    uint64_t forwarded = 0, dropped = 0;
+    uint64_t forwarded = 0, dropped = 0, messages = 0;
     for (auto& core : cores_) {
       core->engine->inspect([&](auto& running) {
         json["cores"].push_back(server::core_stats(running.counters()));
         json["ports"].push_back(server::port_stats(running.queue()));
         forwarded += running.machine_counters().forwarded;
         dropped += running.machine_counters().dropped;
+        messages += core->port->messages();
         add_outcomes(json, outcomes_of(*core->instance, core->port->forwarded()));
         json["details"].push_back(nlohmann::json(core->instance->details()));
       });
     }
     json["forwarded"] = forwarded;
     json["dropped"] = dropped;
+    json["messages"] = messages;
     if (relay_) json["messages_lost"] = relay_->lost();
     return json;
   }
@@ -171,7 +180,7 @@ class LiveServiceOf final : public LiveService {
 
   [[nodiscard]] std::vector<ProgramEvent> take_events() override {
     const std::lock_guard lock(mutex_);
-    std::vector<ProgramEvent> events;
+    std::vector<ProgramEvent> events = host_events();
     if constexpr (requires(Instance & instance) { instance.take_events(); }) {
       std::vector<std::vector<ProgramEvent>> taken(cores_.size());
       visit_all([&](uint32_t index, Instance& instance, auto&) {
@@ -212,6 +221,30 @@ class LiveServiceOf final : public LiveService {
     for (uint32_t i = 0; i < cores_.size(); i++) cores_[i]->engine->end_visit(visitors[i]);
   }
 
+  /// Returns the events beside the program's: of the interfaces, and of the files of records.
+  [[nodiscard]] std::vector<ProgramEvent> host_events() {
+    const Instant now = monotonic_now();
+    std::vector<ProgramEvent> events;
+    for (const io::LinkWatch::Change& change : links_->look()) {
+      const bool is_up = change.state == io::LinkWatch::State::kUp;
+      ProgramEvent event{.at = now,
+                         .is_warning = !is_up,
+                         .name = is_up ? "port_up" : "port_down",
+                         .fields = {{"port", change.interface}}};
+      if (!is_up) event.fields["reason"] = change.text;
+      events.push_back(std::move(event));
+    }
+    const std::optional<Error> failed = problem();
+    if (failed && !has_told_problem_) {
+      has_told_problem_ = true;
+      events.push_back({.at = now,
+                        .is_warning = true,
+                        .name = "records_failed",
+                        .fields = {{"reason", failed->text}}});
+    }
+    return events;
+  }
+
   /// Opens the files of records, if any are wanted.
   [[nodiscard]] Result<void> start_relay(const ServeRequest& request) {
     if constexpr (requires(const RunRequest& run) { Instance::message_handler(run); }) {
@@ -241,6 +274,8 @@ class LiveServiceOf final : public LiveService {
   std::unique_ptr<MessageRelay> relay_;  ///< Of all cores; outlives their ports.
   std::vector<std::unique_ptr<Core>> cores_;
   std::vector<std::string> warnings_;
+  std::optional<io::LinkWatch> links_;  ///< Set by start().
+  bool has_told_problem_ = false;
   std::mutex mutex_;  ///< Serialises the threads that inspect or stop the engines.
 };
 

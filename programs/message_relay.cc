@@ -64,17 +64,19 @@ void MessageRelay::run(const std::stop_token& stop) {
 }
 
 void MessageRelay::pass_on() {
-  if (problem()) return;
+  bool has_failed = problem().has_value();
   for (size_t at = 0; at < taken_.size();) {
     uint32_t size;
     std::memcpy(&size, taken_.data() + at, sizeof size);
     at += sizeof size;
-    const Result<void> done = handler_(std::span(taken_).subspan(at, size));
+    const std::span message = std::span(taken_).subspan(at, size);
     at += size;
-    if (done) continue;
+    const Result<void> done = has_failed ? Result<void>() : handler_(message);
+    if (done && !has_failed) continue;
     const std::lock_guard lock(mutex_);
-    problem_ = done.error();
-    return;
+    if (!done) problem_ = done.error();
+    has_failed = true;
+    lost_++;
   }
 }
 

@@ -7,7 +7,7 @@
 ///          one. The lock is held for a copy of one message or for the swap, never for a write.
 /// Threads: push() by any core; everything else by the owner. The handler runs in the relay's thread.
 /// Errors:  A message that finds no room is lost and counted. After the first error of the handler,
-///          messages are discarded; problem() keeps it.
+///          all messages are lost; problem() keeps the error.
 /// Memory:  Two buffers of `room_bytes`, reserved at the start and touched only as far as used.
 /// Tests:   tests/programs/message_relay_test.cc
 #pragma once

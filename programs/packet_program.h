@@ -129,7 +129,9 @@ class PacketProgram {
   }
   [[nodiscard]] nlohmann::ordered_json details() const {
     if constexpr (requires(const Code& code) { code.details(); }) {
-      return state_->details();
+      nlohmann::ordered_json details = state_->details();
+      TRIB_REQUIRE(details.is_object(), "details() must return a JSON object");
+      return details;
     } else {
       return nlohmann::ordered_json::object();
     }

@@ -32,6 +32,8 @@ class ProgramPort final : public engine::Port, private engine::PortQueue {
   [[nodiscard]] Endpoint local() const override { return inner_->local(); }
   [[nodiscard]] uint32_t payload_bytes_max() const override { return inner_->payload_bytes_max(); }
 
+  /// Returns the number of messages that the program has made.
+  [[nodiscard]] uint64_t messages() const { return messages_; }
   /// Returns the frames given to the inner port, which may refuse some of them.
   [[nodiscard]] const memory::PacketByteCounter& forwarded() const { return forwarded_; }
 
@@ -42,9 +44,10 @@ class ProgramPort final : public engine::Port, private engine::PortQueue {
       if (packet.layer == engine::PacketLayer::kFrame) {
         forwarded_.packets++;
         forwarded_.bytes += packet.size;
-      } else if (relay_ != nullptr) {
-        relay_->push({packet.data, packet.size});
+        continue;
       }
+      messages_++;
+      if (relay_ != nullptr) relay_->push({packet.data, packet.size});
     }
     queue_.transmit(packets);
   }
@@ -58,6 +61,7 @@ class ProgramPort final : public engine::Port, private engine::PortQueue {
   engine::PortQueue& queue_;
   MessageRelay* const relay_;
   memory::PacketByteCounter forwarded_;
+  uint64_t messages_ = 0;
 };
 
 }  // namespace tributary::programs

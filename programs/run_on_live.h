@@ -79,21 +79,34 @@ void run_timers(engine::LiveCore<App>& core, Instant since, Instant until) {
   if (core.program().next_due() <= until) core.run_once(until);
 }
 
-/// Feeds the whole capture to `app`. @return the packets that the app dropped.
+struct LiveRun {
+  uint64_t dropped = 0;        ///< Packets that the app dropped.
+  uint64_t ended_wrongly = 0;  ///< Packets that it did not forward or drop once.
+};
+
+/// Feeds the whole capture to `app`.
 template <engine::LiveProgram App>
-uint64_t run_on_live(App app, CaptureFeed& feed, CaptureOutput& output) {
+LiveRun run_on_live(App app, CaptureFeed& feed, CaptureOutput& output) {
   CapturePort port(output);
   engine::LiveCore<App> core(0, port, std::move(app), {});
+  LiveRun run;
+  uint64_t ended = 0;
   Instant last_at;
   while (const FedPacket* packet = feed.next()) {
     run_timers(core, last_at, packet->at);
     last_at = packet->at;
     port.offer(*packet);
     core.run_once(packet->at);
+    const engine::MachineCounters& counted = core.machine_counters();
+    if (counted.forwarded + counted.dropped != ++ended) {
+      run.ended_wrongly++;
+      ended = counted.forwarded + counted.dropped;
+    }
     if (output.problem()) break;
   }
   core.stop(feed.last_at());
-  return core.machine_counters().dropped;
+  run.dropped = core.machine_counters().dropped;
+  return run;
 }
 
 }  // namespace tributary::programs

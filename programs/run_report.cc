@@ -86,20 +86,18 @@ std::string culprit_lines(const AnyJson& details) {
 }  // namespace
 
 std::optional<RateLimit> rate_limit(const engine::Report& report) {
-  const double active_s = in_seconds(report.active);
+  if (report.packet_threads == 0) return std::nullopt;
   std::optional<RateLimit> lowest;
+  const auto consider = [&](const std::string& resource, double packet_work_s, double timer_share) {
+    if (packet_work_s <= 0) return;
+    const double rate =
+        static_cast<double>(report.packet_threads) * std::max(1 - timer_share, 0.0) / packet_work_s;
+    if (!lowest || rate < lowest->packets_per_s) lowest = RateLimit{resource, rate};
+  };
   for (const engine::ResourceUse& use : report.resources) {
-    // A share of s during `active` served the packets; a share of 1 would serve 1 / s times as many.
-    const double busy_s = active_s * use.share;
-    if (busy_s <= 0) continue;
-    const double rate = static_cast<double>(report.packet_threads) / busy_s;
-    if (!lowest || rate < lowest->packets_per_s) lowest = RateLimit{use.name, rate};
+    consider(use.name, use.packet_work_s, use.timer_share);
   }
-  const double bank_s = active_s * report.bank_share_fullest;
-  if (bank_s > 0) {
-    const double rate = static_cast<double>(report.packet_threads) / bank_s;
-    if (rate < lowest->packets_per_s) lowest = RateLimit{"busiest RMW bank", rate};
-  }
+  consider("busiest RMW bank", report.bank_packet_work_s, report.bank_timer_share);
   return lowest;
 }
 

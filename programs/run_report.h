@@ -37,8 +37,9 @@ struct ModelReport {
   engine::Accounting accounting;
 };
 
-/// The packet rate at which the program would use up one resource of the modelled chip, if packets
-/// went on using it as they did in the run: a prediction, labelled so.
+/// The packet rate at which the program would use up one resource of the modelled chip: a prediction,
+/// labelled so. Assumes that a packet needs as much of it as in the run, and that timer threads keep
+/// the share of the time that they had.
 struct RateLimit {
   std::string resource;
   double packets_per_s = 0;
@@ -50,7 +51,8 @@ struct RunReport {
   std::string program;
   CaptureFeed::Counts input;
   CaptureOutput::Counts output;
-  uint64_t dropped = 0;  ///< By the program.
+  uint64_t dropped = 0;        ///< By the program.
+  uint64_t ended_wrongly = 0;  ///< Packets that the program did not forward or drop once.
   std::vector<OutcomeCount> outcomes;
   double seconds = 0;                ///< Of this process, wall clock.
   std::optional<ModelReport> model;  ///< On the modelled machine only.

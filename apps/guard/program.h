@@ -291,7 +291,8 @@ void end_packet(M& m, GuardState& state, const PacketFacts& facts,
   }
   if (is_drop(outcome)) return apps::refuse(m, state, outcome);
   if (outcome == Outcome::kForwarded && destination.spared) outcome = Outcome::kKnown;
-  learn(m, state, facts, destination, at);
+  // A dropped SYN would have opened no handshake, so a dry run does not learn from it either.
+  if (outcome != Outcome::kWouldDrop) learn(m, state, facts, destination, at);
   apps::count(m, state, outcome, m.packet_size());
   m.forward();
 }

@@ -69,12 +69,13 @@ class LiveMachine {
   /// Returns the whole packet. Only this machine has all of it at hand.
   [[nodiscard]] std::span<const std::byte> packet_bytes() const { return packet_->bytes(); }
   void write_head(uint32_t offset_bytes, std::span<const std::byte> bytes) const {
-    TRIB_ASSERT(offset_bytes + bytes.size() <= head().size());
+    TRIB_REQUIRE(offset_bytes + bytes.size() <= head().size(), microcode::rule::kWriteHead);
     std::memcpy(packet_->data + offset_bytes, bytes.data(), bytes.size());
   }
   void push_head(std::span<const std::byte> bytes) {
     const auto count = static_cast<uint32_t>(bytes.size());
-    TRIB_ASSERT(arrived_as_frame() && head_bytes_max_ + count <= kHeadBytes + kHeadroomBytes);
+    TRIB_REQUIRE(arrived_as_frame() && head_bytes_max_ + count <= kHeadBytes + kHeadroomBytes,
+                 microcode::rule::kPushHead);
     TRIB_ASSERT(count <= packet_->headroom_bytes);
     packet_->data -= count;
     packet_->size += count;
@@ -83,7 +84,7 @@ class LiveMachine {
     std::memcpy(packet_->data, bytes.data(), count);
   }
   void pop_head(uint32_t count) {
-    TRIB_ASSERT(arrived_as_frame() && count <= head().size());
+    TRIB_REQUIRE(arrived_as_frame() && count <= head().size(), microcode::rule::kPopHead);
     packet_->data += count;
     packet_->size -= count;
     packet_->headroom_bytes += static_cast<uint16_t>(count);
@@ -91,7 +92,8 @@ class LiveMachine {
   }
   [[nodiscard]] microcode::Ready<uint32_t> read_tail(uint32_t offset_bytes,
                                                      std::span<std::byte> to) const {
-    TRIB_ASSERT(arrived_as_frame() && to.size() <= microcode::kTailChunkBytes);
+    TRIB_REQUIRE(arrived_as_frame() && to.size() <= microcode::kTailChunkBytes,
+                 microcode::rule::kReadTail);
     const std::span<std::byte> tail = this->tail();
     if (offset_bytes >= tail.size()) return microcode::Ready<uint32_t>(0);
     const auto count = static_cast<uint32_t>(std::min(to.size(), tail.size() - offset_bytes));
@@ -99,9 +101,10 @@ class LiveMachine {
     return microcode::Ready<uint32_t>(count);
   }
   microcode::Ready<void> write_tail(uint32_t offset_bytes, std::span<const std::byte> bytes) const {
-    TRIB_ASSERT(arrived_as_frame() && bytes.size() <= microcode::kTailChunkBytes);
     const std::span<std::byte> tail = this->tail();
-    TRIB_ASSERT(offset_bytes + bytes.size() <= tail.size());
+    TRIB_REQUIRE(arrived_as_frame() && bytes.size() <= microcode::kTailChunkBytes &&
+                     offset_bytes + bytes.size() <= tail.size(),
+                 microcode::rule::kWriteTail);
     if (!bytes.empty()) std::memcpy(tail.data() + offset_bytes, bytes.data(), bytes.size());
     return {};
   }

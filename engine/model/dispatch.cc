@@ -45,15 +45,45 @@ uint32_t AvailabilityDispatch::next_with(uint32_t load, uint32_t from) const {
   }
 }
 
+uint32_t AvailabilityDispatch::start_in_word(uint32_t count, std::vector<PpeThread>& to) {
+  const uint32_t load = lowest_load_;
+  const uint32_t first = next_with(load, next_ppe_);
+  const uint32_t word = first / kBitsPerWord;
+  uint64_t& set = ppes_with_[size_t{load} * words_ + word];
+  const uint64_t in_range = set & ~uint64_t{0} << (first % kBitsPerWord);
+  uint64_t left = in_range;
+  uint32_t taken = 0;
+  for (; left != 0 && taken < count; left &= left - 1) {
+    const uint32_t ppe = word * kBitsPerWord + static_cast<uint32_t>(std::countr_zero(left));
+    const auto thread = static_cast<uint32_t>(std::countr_one(busy_[ppe]));
+    busy_[ppe] |= uint64_t{1} << thread;
+    load_[ppe] = static_cast<uint8_t>(load + 1);
+    to.push_back({ppe, thread});
+    taken++;
+  }
+  const uint64_t moved = in_range & ~left;
+  set &= ~moved;
+  ppes_with_[size_t{load + 1} * words_ + word] |= moved;
+  count_with_[load] -= taken;
+  count_with_[load + 1] += taken;
+  while (count_with_[lowest_load_] == 0) lowest_load_++;
+  next_ppe_ = to.back().ppe + 1 == config_.ppe_count ? 0 : to.back().ppe + 1;
+  busy_count_ += taken;
+  return taken;
+}
+
+void AvailabilityDispatch::start(uint32_t count, std::vector<PpeThread>& to) {
+  while (count > 0) {
+    TRIB_ASSERT(lowest_load_ < config_.threads_each);
+    count -= start_in_word(count, to);
+  }
+}
+
 std::optional<PpeThread> AvailabilityDispatch::start() {
   if (lowest_load_ == config_.threads_each) return std::nullopt;
-  const uint32_t ppe = next_with(lowest_load_, next_ppe_);
-  const auto thread = static_cast<uint32_t>(std::countr_one(busy_[ppe]));
-  busy_[ppe] |= uint64_t{1} << thread;
-  move(ppe, lowest_load_, lowest_load_ + 1);
-  next_ppe_ = ppe + 1 == config_.ppe_count ? 0 : ppe + 1;
-  busy_count_++;
-  return PpeThread{ppe, thread};
+  started_.clear();
+  start(1, started_);
+  return started_.front();
 }
 
 void AvailabilityDispatch::finish(PpeThread thread) {

@@ -27,7 +27,7 @@ struct PpeThread {
 };
 
 /// Chooses the PPE with the fewest threads at work. Among equals it takes the next one after the
-/// PPE chosen last, in a circle. The paper does not say how ties are broken ("assumed"); this rule
+/// PPE chosen last, round-robin. The paper does not say how ties are broken ("assumed"); this rule
 /// is deterministic and spreads the first packets.
 class AvailabilityDispatch {
  public:
@@ -43,6 +43,9 @@ class AvailabilityDispatch {
   /// Takes a thread for the next packet: the lowest free one of the chosen PPE.
   /// @return nullopt while all threads of all PPEs work.
   [[nodiscard]] std::optional<PpeThread> start();
+  /// Appends a thread for each of `count` packets to `to`, as `count` calls of start() would choose
+  /// them. @pre so many are free.
+  void start(uint32_t count, std::vector<PpeThread>& to);
   /// Frees a thread that start() returned. @pre it is not free.
   void finish(PpeThread thread);
 
@@ -53,14 +56,17 @@ class AvailabilityDispatch {
  private:
   static constexpr uint32_t kBitsPerWord = 64;
 
+  /// Takes up to `count` threads of PPEs whose bits lie in one word. @return how many.
+  uint32_t start_in_word(uint32_t count, std::vector<PpeThread>& to);
   /// Moves a PPE from the set for one load to the set for another.
   void move(uint32_t ppe, uint32_t from_load, uint32_t to_load);
-  /// Returns the first PPE with this load at or after `from`, in a circle. @pre There is one.
+  /// Returns the first PPE with this load at or after `from`, round-robin. @pre There is one.
   [[nodiscard]] uint32_t next_with(uint32_t load, uint32_t from) const;
 
   const Config config_;
   const uint32_t words_;              ///< In a set of PPEs.
   std::vector<uint64_t> busy_;        ///< Shape [ppe_count]; bit t: thread t is at work.
+  std::vector<PpeThread> started_;    ///< Scratch of start().
   std::vector<uint8_t> load_;         ///< Shape [ppe_count]; bits of busy_.
   std::vector<uint64_t> ppes_with_;   ///< Shape [threads_each + 1][words]: sets of PPEs by load.
   std::vector<uint32_t> count_with_;  ///< Shape [threads_each + 1].

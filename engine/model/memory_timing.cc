@@ -55,7 +55,8 @@ MemoryTiming::MemoryTiming(const Parameters& parameters, const memory::SharedMem
       exact_(parameters.fidelity == Fidelity::kExact),
       cache_tags_(parameters.dram_cache_bytes / kCacheLineBytes),
       cache_line_mask_(cache_tags_.size() - 1),
-      busy_(bank_count_) {
+      busy_(bank_count_),
+      timer_busy_(bank_count_) {
   const auto rest = [&](Duration latency) { return latency - parameters.crossbar_latency; };
   rest_latency_[static_cast<uint32_t>(LatencyPart::kSram)] = rest(parameters.sram_latency);
   rest_latency_[static_cast<uint32_t>(LatencyPart::kDram)] = rest(parameters.dram_latency);

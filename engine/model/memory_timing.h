@@ -83,6 +83,8 @@ class MemoryTiming {
         exact_ ? serve_exact({kind, address, size_bytes}, bank, arrived_at, train)
                : serve_burst(bank, arrived_at, service, train);
     busy_[bank] += service * train;
+    if (for_timer_) [[unlikely]]
+      timer_busy_[bank] += service;
     counters_.requests += train;
     counters_.bytes += uint64_t{size_bytes} * train;
     counters_.busy += service * train;
@@ -112,6 +114,10 @@ class MemoryTiming {
   [[nodiscard]] Duration backlog(uint32_t index, Instant at) const;
   /// Returns the time that bank `index` has worked.
   [[nodiscard]] Duration busy(uint32_t index) const { return busy_[index]; }
+  /// Returns the part of busy() for requests of timer threads.
+  [[nodiscard]] Duration timer_busy(uint32_t index) const { return timer_busy_[index]; }
+  /// Tells whether the next requests are those of a timer thread.
+  void set_for_timer(bool for_timer) { for_timer_ = for_timer; }
 
  private:
   static constexpr uint32_t kCacheLineBytes = 64;
@@ -158,6 +164,8 @@ class MemoryTiming {
   const uint64_t cache_line_mask_;
   std::unordered_map<const void*, uint32_t> outside_targets_;  ///< Looked up only, never iterated.
   std::vector<Duration> busy_;                                 ///< Shape [bank_count].
+  std::vector<Duration> timer_busy_;                           ///< Shape [bank_count].
+  bool for_timer_ = false;
   Counters counters_;
 };
 

@@ -182,7 +182,10 @@ MemoryReply ModelMachine::price(ModelThread& thread, Access&& access) {
   const MemoryTiming::Counters& counted = timing_.counters();
   const Duration busy = counted.busy;
   const uint64_t bytes = counted.bytes;
+  const bool is_timer = !thread.has_packet;
+  if (is_timer) timing_.set_for_timer(true);
   const MemoryReply reply = access();
+  if (is_timer) timing_.set_for_timer(false);
   thread.bank_busy += counted.busy - busy;
   thread.crossbar_bytes += counted.bytes - bytes;
   return reply;
@@ -214,7 +217,8 @@ void ModelMachine::instruction(const microcode::Instruction& mark, const Place& 
 
 void ModelMachine::write_head(uint32_t offset_bytes, std::span<const std::byte> bytes,
                               const Place& place) {
-  TRIB_ASSERT(!current().packet_ended && offset_bytes + bytes.size() <= head(place).size());
+  TRIB_REQUIRE(!current().packet_ended, microcode::rule::kEndOnce);
+  TRIB_REQUIRE(offset_bytes + bytes.size() <= head(place).size(), microcode::rule::kWriteHead);
   const PacketHandle stored = current_->packet.stored;
   packets_.write_head(stored, offset_bytes, bytes);
   access_meter().write_lmem(packets_.bytes(stored).data() + offset_bytes,
@@ -222,8 +226,10 @@ void ModelMachine::write_head(uint32_t offset_bytes, std::span<const std::byte> 
 }
 
 void ModelMachine::push_head(std::span<const std::byte> bytes, const Place& place) {
-  TRIB_ASSERT(arrived_as_frame() && !current().packet_ended);
+  TRIB_REQUIRE(!current().packet_ended, microcode::rule::kEndOnce);
   ArrivedPacket& packet = current_->packet;
+  TRIB_REQUIRE(arrived_as_frame() && bytes.size() <= packets_.head_offset(packet.stored),
+               microcode::rule::kPushHead);
   packets_.push_head(packet.stored, bytes);
   packet.size_bytes += static_cast<uint32_t>(bytes.size());
   access_meter().write_lmem(packets_.bytes(packet.stored).data(),
@@ -231,7 +237,8 @@ void ModelMachine::push_head(std::span<const std::byte> bytes, const Place& plac
 }
 
 void ModelMachine::pop_head(uint32_t count) {
-  TRIB_ASSERT(arrived_as_frame() && !current().packet_ended);
+  TRIB_REQUIRE(!current().packet_ended, microcode::rule::kEndOnce);
+  TRIB_REQUIRE(arrived_as_frame() && count <= head().size(), microcode::rule::kPopHead);
   ArrivedPacket& packet = current_->packet;
   packets_.pop_head(packet.stored, count);
   packet.size_bytes -= count;
@@ -281,7 +288,8 @@ void ModelMachine::send_small(std::span<const std::byte> payload, const Endpoint
 }
 
 void ModelMachine::end_packet() {
-  TRIB_ASSERT(current().has_packet && !current_->packet_ended);
+  TRIB_ASSERT(current().has_packet);
+  TRIB_REQUIRE(!current_->packet_ended, microcode::rule::kEndOnce);
   current_->packet_ended = true;
 }
 

@@ -63,7 +63,6 @@ struct ModelMachineCounters {
 /// - `burst`: both happen when the thread issues the XTXN, and the reply is the only event.
 ///
 /// Both serve every service whole, so both are interleavings that microcode/machine.h allows.
-///
 /// A sent payload is copied into the packet buffer, as Trio's result loop does, so the program may
 /// change it at once.
 ///
@@ -387,13 +386,14 @@ class ModelMachine::Reply final : public ModelRequest {
 
 inline auto ModelMachine::read_tail(uint32_t offset_bytes, std::span<std::byte> to,
                                     const Place& place) -> Reply<ReadTail> {
-  TRIB_ASSERT(arrived_as_frame());
+  TRIB_REQUIRE(arrived_as_frame() && to.size() <= microcode::kTailChunkBytes,
+               microcode::rule::kReadTail);
   const ReadTail read{&packets_, packet().stored, offset_bytes, to};
   return issue(read.request(), read, place);
 }
 inline auto ModelMachine::write_tail(uint32_t offset_bytes, std::span<const std::byte> bytes,
                                      const Place& place) -> Reply<WriteTail> {
-  TRIB_ASSERT(arrived_as_frame() && !current().packet_ended);
+  TRIB_REQUIRE(arrived_as_frame() && !current().packet_ended, microcode::rule::kWriteTail);
   const WriteTail write{&packets_, packet().stored, offset_bytes, bytes};
   return issue(write.request(), write, place);
 }

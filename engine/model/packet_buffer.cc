@@ -81,8 +81,9 @@ uint32_t PacketBuffer::read_tail(PacketHandle packet, uint32_t offset_bytes,
 
 void PacketBuffer::write_tail(PacketHandle packet, uint32_t offset_bytes,
                               std::span<const std::byte> bytes) {
-  TRIB_ASSERT(bytes.size() <= microcode::kTailChunkBytes);
-  TRIB_ASSERT(offset_bytes + bytes.size() <= size(packet) - head_bytes(packet));
+  TRIB_REQUIRE(bytes.size() <= microcode::kTailChunkBytes &&
+                   offset_bytes + bytes.size() <= size(packet) - head_bytes(packet),
+               microcode::rule::kWriteTail);
   copy_bytes(start_of(packet) + head_bytes(packet) + offset_bytes, bytes.data(), bytes.size());
 }
 

@@ -107,7 +107,7 @@ void PfeCore::dispatch() {
 
 void PfeCore::take_ppe_threads(ModelThread& thread, uint32_t count) {
   if (dispatch_.busy_count() == 0) active_since_ = core_.now();
-  for (uint32_t i = 0; i < count; i++) thread.ppe_threads.push_back(*dispatch_.start());
+  dispatch_.start(count, thread.ppe_threads);
   counted_.threads_peak = std::max<uint64_t>(counted_.threads_peak, dispatch_.busy_count());
   thread.started_at = core_.now();
   thread.local_at = core_.now();
@@ -197,6 +197,8 @@ void PfeCore::run_due_timers() {
 }
 
 void PfeCore::stop() {
+  is_stopping_ = true;
+  bank_timer_busy_at_stop_ = mark_now().bank_timer_busy;
   machine_.start_timers([this] { program_stop(); });
   dispatch();
 }
@@ -221,7 +223,7 @@ void PfeCore::thread_paused(ModelThread& thread) {
 }
 
 void PfeCore::thread_ended(ModelThread& thread) {
-  note_span(thread);
+  note_span(thread, thread.has_packet);
   give_ppe_threads(thread);
   if (!thread.has_packet) {
     if (trace_.on()) trace_end(thread, /*held=*/false);

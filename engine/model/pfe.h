@@ -181,13 +181,15 @@ class PfeCore : private ThreadKeeper {
                        uint32_t size_bytes, std::span<const Endpoint> destinations) const;
   [[nodiscard]] static ThreadView view_of(const ModelThread& thread, const TraceWords& words);
 
-  void note_span(const ModelThread& thread);
+  /// Adds the thread's work to the resources. @param for_packet False: a timer started it.
+  void note_span(const ModelThread& thread, bool for_packet);
   /// Adds the time since active_since_.
   void note_active(OccupancySeries& series) const;
   void fill_counts(Report& report) const;
   void fill_instructions(Report& report) const;
   /// @param active Time with a thread at work, up to now.
   void fill_resources(Report& report, OccupancySeries active) const;
+  void fill_banks(Report& report) const;
 
   EventCore& core_;
   const Parameters parameters_;
@@ -239,6 +241,17 @@ class PfeCore : private ThreadKeeper {
   OccupancySeries issue_used_;
   OccupancySeries banks_used_;
   OccupancySeries crossbar_used_;
+  /// The part of the resources' work that timer threads had.
+  struct TimerWork {
+    Duration threads;
+    Duration issue;
+    Duration banks;
+    Duration crossbar;
+  };
+  TimerWork timer_work_;  ///< Until stop().
+  TimerWork stop_work_;   ///< From then on.
+  bool is_stopping_ = false;
+  std::vector<Duration> bank_timer_busy_at_stop_;  ///< Shape [bank_count]; empty until stop().
   Instant active_since_;
   OccupancySeries active_;  ///< Time with a thread at work, up to active_since_.
   /// The machine's counters at `measured_from_`.
@@ -248,6 +261,7 @@ class PfeCore : private ThreadKeeper {
     ModelMachine::LoopCounters loops;
     ModelMachine::XtxnCounts xtxns{};
     std::vector<Duration> bank_busy;
+    std::vector<Duration> bank_timer_busy;
     std::vector<uint64_t> marks;
     uint64_t held = 0;
   };

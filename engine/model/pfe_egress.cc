@@ -75,7 +75,7 @@ void PfeCore::end_egress(uint32_t thread_number) {
   egress_[pass->packet - egress_left_count_].is_done = true;
   *pass = egress_threads_.back();
   egress_threads_.pop_back();
-  note_span(thread);
+  note_span(thread, /*for_packet=*/true);
   give_ppe_threads(thread);
   free_thread(thread);
   // Packets keep their order, so a packet waits for those before it.

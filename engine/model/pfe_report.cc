@@ -30,6 +30,7 @@ PfeCore::Mark PfeCore::mark_now() const {
   mark.xtxns = machine_.xtxns();
   for (uint32_t bank = 0; bank < machine_.memory_timing().bank_count(); bank++) {
     mark.bank_busy.push_back(machine_.memory_timing().busy(bank));
+    mark.bank_timer_busy.push_back(machine_.memory_timing().timer_busy(bank));
   }
   for (const auto& row : accesses().instructions()) mark.marks.push_back(row.executed);
   mark.held = reorder_.counters().held;
@@ -49,6 +50,8 @@ void PfeCore::reset_report() {
   for (Carrier* const carrier : {&ports_in_, &fabric_, &ports_out_}) carrier->reset(now);
   active_since_ = now;
   active_ = OccupancySeries(now);
+  timer_work_ = TimerWork();
+  stop_work_ = TimerWork();
   mark_ = mark_now();
 }
 
@@ -56,17 +59,27 @@ void PfeCore::note_active(OccupancySeries& series) const {
   series.add(active_since_, core_.now(), core_.now() - active_since_);
 }
 
-void PfeCore::note_span(const ModelThread& thread) {
+void PfeCore::note_span(const ModelThread& thread, bool for_packet) {
   const Instant begin = thread.started_at;
   const Instant end = core_.now();
   const int64_t train = thread.packet.train;
-  threads_used_.add(begin, end, (end - begin) * train);
   const auto instructions = static_cast<int64_t>(thread.instructions) * train;
-  issue_used_.add(begin, end, parameters_.clock_period * instructions);
-  banks_used_.add(begin, end, thread.bank_busy);
-  crossbar_used_.add(begin, end,
-                     parameters_.clock_period *
-                         static_cast<int64_t>(thread.crossbar_bytes / memory::kRmwBytesPerCycle));
+  const auto words = static_cast<int64_t>(thread.crossbar_bytes / memory::kRmwBytesPerCycle);
+  const TimerWork work{.threads = (end - begin) * train,
+                       .issue = parameters_.clock_period * instructions,
+                       .banks = thread.bank_busy,
+                       .crossbar = parameters_.clock_period * words};
+  threads_used_.add(begin, end, work.threads);
+  issue_used_.add(begin, end, work.issue);
+  banks_used_.add(begin, end, work.banks);
+  crossbar_used_.add(begin, end, work.crossbar);
+  if (!for_packet) {
+    TimerWork& timers = is_stopping_ ? stop_work_ : timer_work_;
+    timers.threads += work.threads;
+    timers.issue += work.issue;
+    timers.banks += work.banks;
+    timers.crossbar += work.crossbar;
+  }
   if (thread.has_packet) counted_.instructions += static_cast<uint64_t>(instructions);
 }
 
@@ -136,19 +149,21 @@ void PfeCore::fill_resources(Report& report, OccupancySeries active) const {
     const char* unit;
     const OccupancySeries& series;
     uint32_t capacity;
+    Duration TimerWork::*timers;  ///< Null: timer threads use none.
   };
   std::vector<Resource> resources = {
-      {"RMW banks", "banks at work", banks_used_, banks},
-      {"PPEs", "issue slots used", issue_used_, parameters_.ppe_count},
-      {"crossbar", "8 bytes a cycle for each bank", crossbar_used_, banks},
-      {"threads", "threads at work", threads_used_, parameters_.thread_count()},
+      {"RMW banks", "banks at work", banks_used_, banks, &TimerWork::banks},
+      {"PPEs", "issue slots used", issue_used_, parameters_.ppe_count, &TimerWork::issue},
+      {"crossbar", "8 bytes a cycle for each bank", crossbar_used_, banks, &TimerWork::crossbar},
+      {"threads", "threads at work", threads_used_, parameters_.thread_count(),
+       &TimerWork::threads},
   };
   if (ports_in_.is_limited()) {
-    resources.push_back({"ports in", "time that packets take", ports_in_.used(), 1});
-    resources.push_back({"ports out", "time that packets take", ports_out_.used(), 1});
+    resources.push_back({"ports in", "time that packets take", ports_in_.used(), 1, nullptr});
+    resources.push_back({"ports out", "time that packets take", ports_out_.used(), 1, nullptr});
   }
   if (fabric_.is_limited()) {
-    resources.push_back({"fabric", "time that packets take", fabric_.used(), 1});
+    resources.push_back({"fabric", "time that packets take", fabric_.used(), 1, nullptr});
   }
   report.bin_width = active.bin_width();
   for (const Resource& resource : resources) {
@@ -164,6 +179,11 @@ void PfeCore::fill_resources(Report& report, OccupancySeries active) const {
     use.unit = resource.unit;
     const double capacity = resource.capacity;
     use.share = share_of(series.total(), capacity * static_cast<double>(report.active.ticks()));
+    const Duration for_timers =
+        resource.timers == nullptr ? Duration() : timer_work_.*resource.timers;
+    const Duration at_stop = resource.timers == nullptr ? Duration() : stop_work_.*resource.timers;
+    use.packet_work_s = in_seconds(series.total() - for_timers - at_stop) / capacity;
+    use.timer_share = share_of(for_timers, capacity * static_cast<double>(report.observed.ticks()));
     // A thread's work counts evenly over its life, but its memory requests may be served later. So work
     // for which a bin has no capacity belongs to the next one.
     const double bin_ticks = capacity * static_cast<double>(report.bin_width.ticks());
@@ -181,11 +201,29 @@ void PfeCore::fill_resources(Report& report, OccupancySeries active) const {
     }
     report.resources.push_back(std::move(use));
   }
-  Duration fullest;
-  for (uint32_t bank = 0; bank < banks; bank++) {
-    fullest = std::max(fullest, machine_.memory_timing().busy(bank) - mark_.bank_busy[bank]);
+  fill_banks(report);
+}
+
+void PfeCore::fill_banks(Report& report) const {
+  const MemoryTiming& timing = machine_.memory_timing();
+  const auto active = static_cast<double>(report.active.ticks());
+  const auto observed = static_cast<double>(report.observed.ticks());
+  double limit = 0;
+  for (uint32_t bank = 0; bank < timing.bank_count(); bank++) {
+    const Duration busy = timing.busy(bank) - mark_.bank_busy[bank];
+    report.bank_share_fullest = std::max(report.bank_share_fullest, share_of(busy, active));
+    const Duration for_packets = busy - (timing.timer_busy(bank) - mark_.bank_timer_busy[bank]);
+    const Duration until_stop =
+        is_stopping_ ? bank_timer_busy_at_stop_[bank] : timing.timer_busy(bank);
+    const Duration for_timers = until_stop - mark_.bank_timer_busy[bank];
+    const double timer_share = share_of(for_timers, observed);
+    // Packets use what timer threads leave.
+    const double used = static_cast<double>(for_packets.ticks()) / std::max(1 - timer_share, 1e-9);
+    if (used <= limit) continue;
+    limit = used;
+    report.bank_packet_work_s = in_seconds(for_packets);
+    report.bank_timer_share = timer_share;
   }
-  report.bank_share_fullest = share_of(fullest, static_cast<double>(report.active.ticks()));
 }
 
 }  // namespace tributary::engine

@@ -203,14 +203,16 @@ microcode::MeteredHead StepMachine::head(const Place& place) const {
 void StepMachine::write_head(uint32_t offset_bytes, std::span<const std::byte> bytes,
                              const Place& place) {
   TRIB_ASSERT(current().packet.is_set() && !current_->packet_ended);
-  TRIB_ASSERT(offset_bytes + bytes.size() <= current_->head_bytes);
+  TRIB_REQUIRE(offset_bytes + bytes.size() <= current_->head_bytes, microcode::rule::kWriteHead);
   std::byte* const first = current_->head() + offset_bytes;
   std::memcpy(first, bytes.data(), bytes.size());
   packets_.write_head(current_->packet, offset_bytes, bytes);
   if (!starting_) meter_.write_lmem(first, static_cast<uint32_t>(bytes.size()), place);
 }
 void StepMachine::push_head(std::span<const std::byte> bytes, const Place& place) {
-  TRIB_ASSERT(arrived_as_frame() && !current_->packet_ended);
+  TRIB_REQUIRE(
+      arrived_as_frame() && !current_->packet_ended && bytes.size() <= current_->head_first,
+      microcode::rule::kPushHead);
   packets_.push_head(current_->packet, bytes);
   const auto count = static_cast<uint32_t>(bytes.size());
   current_->head_first -= count;
@@ -218,7 +220,8 @@ void StepMachine::push_head(std::span<const std::byte> bytes, const Place& place
   write_head(0, bytes, place);
 }
 void StepMachine::pop_head(uint32_t count) {
-  TRIB_ASSERT(arrived_as_frame() && !current_->packet_ended);
+  TRIB_REQUIRE(arrived_as_frame() && !current_->packet_ended && count <= current_->head_bytes,
+               microcode::rule::kPopHead);
   packets_.pop_head(current_->packet, count);
   current_->head_first += count;
   current_->head_bytes -= count;

@@ -302,13 +302,14 @@ class StepMachine::Reply final : public Request {
 
 inline auto StepMachine::read_tail(uint32_t offset_bytes, std::span<std::byte> to,
                                    const Place& place) -> Reply<ReadTail> {
-  TRIB_ASSERT(arrived_as_frame());
+  TRIB_REQUIRE(arrived_as_frame() && to.size() <= microcode::kTailChunkBytes,
+               microcode::rule::kReadTail);
   const ReadTail read{&packets_, current().packet, offset_bytes, to};
   return issue(read.request(), read, place);
 }
 inline auto StepMachine::write_tail(uint32_t offset_bytes, std::span<const std::byte> bytes,
                                     const Place& place) -> Reply<WriteTail> {
-  TRIB_ASSERT(arrived_as_frame() && !current().packet_ended);
+  TRIB_REQUIRE(arrived_as_frame() && !current().packet_ended, microcode::rule::kWriteTail);
   const WriteTail write{&packets_, current().packet, offset_bytes, bytes};
   return issue(write.request(), write, place);
 }

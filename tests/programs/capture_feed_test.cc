@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+
 #include "tests/programs/captures.h"
 #include "tests/support/scratch_directory.h"
 
@@ -89,6 +91,18 @@ TEST_F(CaptureFeedTest, EndsAtATimeTooFarAhead) {
   EXPECT_THAT(feed.problem()->text,
               HasSubstr("packet 3: its time is 30 days after the first packet's; allowed: 30"));
   EXPECT_EQ(feed.counts().packets, 2U);
+}
+
+TEST_F(CaptureFeedTest, EndsWhenItIsStopped) {
+  const std::string path = scratch_.path() / "a.pcap";
+  testing::write_capture(path, {{kStartNs, {}}, {kStartNs + 1, {}}, {kStartNs + 2, {}}});
+  std::atomic<bool> stop{false};
+  CaptureFeed feed(*io::CaptureReader::open(path), 1'600, &stop);
+  EXPECT_NE(feed.next(), nullptr);
+  stop = true;
+  EXPECT_EQ(feed.next(), nullptr);
+  EXPECT_FALSE(feed.problem());
+  EXPECT_EQ(feed.counts().packets, 1U);
 }
 
 TEST_F(CaptureFeedTest, AnEmptyCaptureHasNoPacket) {

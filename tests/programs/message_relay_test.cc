@@ -35,6 +35,20 @@ TEST(MessageRelay, PassesMessagesOnInOrder) {
   EXPECT_FALSE(relay.problem());
 }
 
+TEST(MessageRelay, LosesAllMessagesFromAnErrorOn) {
+  uint32_t handled = 0;
+  MessageRelay relay([&](std::span<const std::byte>) -> Result<void> {
+    if (++handled == 2) return failure("no space");
+    return {};
+  });
+  for (const char* text : {"one", "two", "three", "four"}) relay.push(bytes_of(text));
+  relay.finish();
+  EXPECT_EQ(handled, 2U);
+  EXPECT_EQ(relay.lost(), 3U);
+  ASSERT_TRUE(relay.problem());
+  EXPECT_EQ(relay.problem()->text, "no space");
+}
+
 TEST(MessageRelay, LosesAndCountsWhatFindsNoRoom) {
   std::latch began(1), may_end(1);
   uint32_t handled = 0;

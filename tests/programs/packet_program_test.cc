@@ -4,6 +4,7 @@
 // which is right if its threads run one after another, is caught.
 #include "programs/packet_program.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <array>
@@ -128,6 +129,23 @@ struct Greedy : CounterBase {
   [[nodiscard]] nlohmann::ordered_json details() const { return nlohmann::ordered_json::object(); }
 };
 
+/// Forwards each packet `step` - 1 times.
+struct Ender : CounterBase {
+  static constexpr std::string_view kName = "ender";
+  static constexpr std::string_view kSummary = "Ends packets never, once or twice";
+  static Result<std::unique_ptr<Ender>> create(memory::SharedMemory&, const KeyValues& settings) {
+    auto state = std::make_unique<Ender>();
+    state->step = settings.uint("step");
+    return state;
+  }
+  template <microcode::Machine M>
+  static microcode::Thread process(M& m, Ender& state) {
+    for (uint64_t i = 1; i < state.step; i++) m.forward();
+    co_return;
+  }
+  [[nodiscard]] nlohmann::ordered_json details() const { return nlohmann::ordered_json::object(); }
+};
+
 constexpr microcode::Instruction kMark{"mark", {.lmem_writes = 2}};
 
 /// Writes a mark over the source address of each frame, in one access more than it declares if the
@@ -178,6 +196,28 @@ TEST(PacketProgram, ForwardsChangedHeadsOnBothMachines) {
     EXPECT_EQ(end->report.model->accounting.instructions[0].most,
               (microcode::AccessCount{.lmem_writes = 2}));
   }
+}
+
+TEST(PacketProgram, EachPacketMustEndOnce) {
+  const testing::ScratchDirectory scratch;
+  const std::string in = scratch.path() / "in.pcap";
+  testing::write_capture(in, {{1'000, testing::ipv4_frame(60)}, {2'000, testing::ipv4_frame(60)}});
+  const CaptureProgram program = capture_program_of<Ender>();
+  const auto problem_of = [&](const std::string& setting, bool on_model) {
+    RunRequest request{.in = in};
+    if (on_model) request.model = engine::Parameters();
+    const auto end = program.run(*program.settings().parse(setting), request);
+    return end->problem ? end->problem->text : "";
+  };
+  for (const bool on_model : {false, true}) {
+    EXPECT_EQ(problem_of("step=2", on_model), "");
+    EXPECT_THAT(
+        problem_of("step=1", on_model),
+        ::testing::HasSubstr("of 2 packets it forwarded 0 and dropped 0, and 2 did not end"));
+  }
+  EXPECT_THAT(problem_of("step=3", false),
+              ::testing::HasSubstr("of 2 packets it forwarded 4 and dropped 0, and 2 did not end"));
+  EXPECT_DEATH(problem_of("step=3", true), "ends a packet once");
 }
 
 TEST(PacketProgramDeathTest, WritesToTheHeadHaveABudget) {

@@ -36,6 +36,19 @@ TEST(RatePrediction, LaterGenerationsAreFaster) {
   }
 }
 
+// Packets of a slow capture find other states of the policers, so their own work differs, too.
+TEST(RatePrediction, TimerThreadsOfASlowCaptureAreNotChargedToPackets) {
+  double fast = 0;
+  for (const double rate : {1e6, 1e3}) {  // Of 2,000 packets: 2 ms, and 2 s.
+    traffic::Config traffic = some_traffic();
+    traffic.background.rate = rate;
+    const auto limit = predict_rate(*find_program("guard"), engine::Parameters(), traffic);
+    ASSERT_TRUE(limit) << limit.error().text;
+    if (fast == 0) fast = limit->packets_per_s;
+    EXPECT_GT(limit->packets_per_s, 0.7 * fast);
+  }
+}
+
 TEST(RatePrediction, OneFlowIsBoundByItsBank) {
   traffic::Config traffic = some_traffic();
   traffic.background.flows = 1;

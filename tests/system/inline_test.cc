@@ -119,6 +119,21 @@ TEST_F(InlineTest, FilterPassesIpAndDropsTheRest) {
   EXPECT_EQ(stats["outcomes"]["forwarded"]["packets"], stats["forwarded"]);
 }
 
+TEST_F(InlineTest, TheLogSaysWhichPortIsDownUpOrGone) {
+  const auto filter =
+      start({"--program", "filter", "--port", "packet:wire", "--port", "packet:far"});
+  ASSERT_TRUE(filter->wait_for_line("ready")) << filter->errors();
+  ASSERT_TRUE(run("ip -n " + far_ + " link set wire down"));  // The other end of "far".
+  EXPECT_TRUE(filter->wait_for_error("event=port_down port=far")) << filter->errors();
+  ASSERT_TRUE(run("ip -n " + far_ + " link set wire up"));
+  EXPECT_TRUE(filter->wait_for_error("event=port_up port=far")) << filter->errors();
+  ASSERT_TRUE(run("ip -n " + far_ + " link delete wire"));
+  EXPECT_TRUE(filter->wait_for_error("the interface far that was opened is gone"))
+      << filter->errors();
+  filter->signal(SIGTERM);
+  EXPECT_EQ(filter->wait_for_end(), 0) << filter->errors();
+}
+
 /// A collector: a UDP socket of the namespace in which it is made.
 class Collector {
  public:
@@ -291,7 +306,7 @@ TEST_F(InlineTest, RefusalsNameCauseAndRemedy) {
   EXPECT_THAT(refusal({"--program", "filter", "--port", "packet:lo"}), HasSubstr("lo is down"));
   EXPECT_THAT(refusal({"--program", "filter"}), HasSubstr("a program needs one --port"));
   EXPECT_THAT(refusal({"--program", "filter", "--port", "packet:wire", "--job", "id=1,sources=2"}),
-              HasSubstr("--job does not go with --program"));
+              HasSubstr("--job cannot be combined with --program"));
 }
 
 }  // namespace

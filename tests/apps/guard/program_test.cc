@@ -285,6 +285,21 @@ TEST(GuardProgram, DryRunForwardsAndCounts) {
   EXPECT_THAT(to_text(culprit), ::testing::HasSubstr("packets would be dropped"));
 }
 
+TEST(GuardProgram, DryRunLearnsNothingFromPacketsThatItWouldDrop) {
+  GuardConfig config = tight();
+  config.levels[0].pps.fill(1'000);
+  config.levels[1].pps.fill(1'000);
+  config.dry_run = true;
+  Bed bed(config);
+  flood(bed, at(milliseconds(100)), at(seconds(6)), 100, 250);  // Makes the destination a culprit.
+  const uint64_t would_drop = bed.count(Outcome::kWouldDrop);
+  EXPECT_TRUE(bed.send(at(seconds(6)), syn_from("203.0.113.2")));
+  EXPECT_EQ(bed.count(Outcome::kWouldDrop), would_drop + 1);
+  // A dropped SYN would have opened no handshake that this packet completes.
+  EXPECT_TRUE(bed.send(at(seconds(6) + milliseconds(50)), ack_from("203.0.113.2")));
+  EXPECT_EQ(bed.count(Outcome::kSourceKnown), 0U);
+}
+
 TEST(GuardProgram, DryRunForwardsBrokenHeaders) {
   GuardConfig config = tight();
   config.dry_run = true;

@@ -87,5 +87,32 @@ TEST(AvailabilityDispatch, RandomUseMatchesModel) {
   }
 }
 
+TEST(AvailabilityDispatch, StartingManyIsStartingOneByOne) {
+  const uint64_t seed = testing::seed_from_env();
+  SCOPED_TRACE(testing::replay_hint(seed));
+  Prng prng(seed);
+  for (const uint32_t ppe_count : {1U, 2U, 63U, 64U, 65U, 160U}) {
+    constexpr uint32_t kThreads = 5;
+    AvailabilityDispatch many({.ppe_count = ppe_count, .threads_each = kThreads});
+    AvailabilityDispatch single({.ppe_count = ppe_count, .threads_each = kThreads});
+    std::vector<PpeThread> busy;
+    for (uint32_t step = 0; step < 1'000; step++) {
+      const uint32_t free = ppe_count * kThreads - many.busy_count();
+      const uint32_t count = prng.below(free + 1);
+      std::vector<PpeThread> started;
+      many.start(count, started);
+      for (const PpeThread& thread : started) ASSERT_EQ(single.start(), thread) << "step " << step;
+      ASSERT_EQ(started.size(), count);
+      busy.insert(busy.end(), started.begin(), started.end());
+      for (uint32_t ends = prng.below(static_cast<uint32_t>(busy.size()) + 1); ends > 0; ends--) {
+        const uint32_t pick = prng.below(static_cast<uint32_t>(busy.size()));
+        many.finish(busy[pick]);
+        single.finish(busy[pick]);
+        busy.erase(busy.begin() + pick);
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tributary::engine
