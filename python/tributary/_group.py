@@ -18,6 +18,7 @@ from ._collectives import Collectives, check_variable, refuse_shared_elements
 from ._gloo import of_contiguous, register
 from ._meetings import Meetings
 from ._methods import complete
+from ._profile import recorded
 from ._staging import Submitter, copy_to_host
 from ._urgency import Urgency
 from ._work import KeptWorks, Submissions, TributaryWork, Waiters, memory_of, tensors_in
@@ -166,7 +167,11 @@ class TributaryGroup(Collectives, dist.ProcessGroup):
         """Adds int32 of which one rank at most is not 0, then calls finish(). Returns a work."""
         return self._submit(lanes, "sum", result=result, finish=finish, counted=False)
 
-    def _submit(
+    def _submit(self, *arguments, owner=None, **named):
+        with recorded("tributary:all_reduce" if owner is None else "tributary:reduce"):
+            return self._submit_recorded(*arguments, owner=owner, **named)
+
+    def _submit_recorded(
         self, tensor, op_name, receive_only=False, result=None, finish=None, counted=True, zeros_of=None,
         owner=None,
     ):

@@ -19,18 +19,20 @@ from ._group import active_group, active_or_none
 VARIABLE = "TRIBUTARY_CHECK_PARAMETERS"
 
 _every = 0
+_is_hooked = False  # The hook is registered once, and stays.
 _steps = weakref.WeakKeyDictionary()  # Steps of each model.
 
 
 def install():
     """Reads the switch. Raises InvalidArgument if it is not a number of steps."""
-    global _every
+    global _every, _is_hooked
     text = os.environ.get(VARIABLE) or "0"
     if not text.isdecimal():
         raise errors.InvalidArgument(
             f"{VARIABLE}={text} is not allowed; allowed: a number of steps, or 0 for no check"
         )
-    if int(text) and not _every:
+    if int(text) and not _is_hooked:
+        _is_hooked = True
         torch.nn.modules.module.register_module_forward_pre_hook(_before_forward)
     _every = int(text)
 

@@ -21,6 +21,7 @@ import torch.distributed as dist
 from . import _group, aggregators, errors
 from ._gloo import register
 from ._methods import COUNTED, DELEGATED, delegate
+from ._profile import recorded
 from ._work import KeptWorks, Submissions, TributaryWork, Waiters
 
 VARIABLE = "TRIBUTARY_LOCAL_GROUP"
@@ -112,6 +113,10 @@ class HierarchicalGroup(dist.ProcessGroup):
         op_name = _group.op_name_of(opts)
         if len(tensors) != 1 or not _group.goes_through(tensors[0], op_name):
             return self.inner.allreduce(tensors, *(() if opts is None else (opts,)))
+        with recorded("tributary:all_reduce"):
+            return self._submit(tensors, op_name)
+
+    def _submit(self, tensors, op_name):
         tensor = tensors[0].detach()  # The thread that writes into it has no no_grad().
         staged = tensor.contiguous()
         ready = None

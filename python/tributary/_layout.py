@@ -4,13 +4,15 @@
 Each rank describes itself with describe() and learns the descriptions of all ranks. All ranks compute the
 same Layout from them.
 
-Errors: none; Layout.reduces() is False where the machines do not allow it.
+Errors: InvalidArgument for a wrong TRIBUTARY_LOCAL_REDUCE. Layout.reduces() is False where the machines do not allow it.
 Tests:  tests/python/layout_test.py
 """
 
 import os
 import pathlib
 import socket
+
+from . import errors
 
 # Ports for lower aggregators. A job takes one for each upper aggregator. They are the same on all machines, because
 # ranks compare their lists. Linux gives none of them to other sockets by itself. The first is that of
@@ -31,13 +33,14 @@ def machine():
 
 
 def describe():
-    """Returns the description of this rank, for JSON."""
+    """Returns the description of this rank, for JSON. Raises InvalidArgument."""
+    is_wanted = _is_wanted()
     local_rank = os.environ.get("LOCAL_RANK")
     may_be_first = local_rank in (None, "0")
     return {
         "machine": machine(),
         "first": None if local_rank is None else local_rank == "0",  # None: its launcher does not tell.
-        "ports": _free_ports() if may_be_first and _is_wanted() else [],
+        "ports": _free_ports() if may_be_first and is_wanted else [],
         "seed": os.getpid(),
     }
 
@@ -116,9 +119,12 @@ def job_keys():
 
 
 def _is_wanted():
-    if os.environ.get("TRIBUTARY_LOCAL_REDUCE", "on") == "off":
-        return False
-    return not any(key in _NO_TREE_WITH for key in job_keys())
+    value = os.environ.get("TRIBUTARY_LOCAL_REDUCE") or "on"
+    if value not in ("on", "off"):
+        raise errors.InvalidArgument(
+            f"TRIBUTARY_LOCAL_REDUCE={value} is not allowed; allowed: on (the default), off"
+        )
+    return value == "on" and not any(key in _NO_TREE_WITH for key in job_keys())
 
 
 def _free_ports():

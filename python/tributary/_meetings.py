@@ -21,7 +21,7 @@ import torch
 
 from . import errors
 from ._announce import warn
-from ._work import WORKS_KEPT, AfterWork, callback_depth
+from ._work import WORKS_KEPT, AfterWork, Rest, callback_depth
 
 # Actions of a rank at a meeting.
 COLLECTIVE = 0  # A collective of the script or of DDP, or a report.
@@ -31,6 +31,7 @@ FAILED = 3  # Its communicator has failed, so its count says nothing until rejoi
 
 _HEAD = struct.Struct("<qq")  # Count and action. The text follows, ended by 0.
 CARD_BYTES = 512
+NO_LIMIT = Rest()
 
 REMEDY = (
     "With straggler mitigation nobody waits for a rank that makes fewer, so its parameters differ. Give every rank "
@@ -79,9 +80,10 @@ class Meetings:
     def meet(self, action=COLLECTIVE, timeout_s=None):
         """Waits for all ranks. Raises if they differ."""
         self._send(action)
+        rest = Rest(None if timeout_s is None else datetime.timedelta(seconds=timeout_s))
         for cards in list(self._pending):
             if not cards.checked:
-                cards.check(timeout_s)
+                cards.check(rest)
 
     def refuse(self, text):
         """Makes the other ranks raise InvalidArgument at their next meeting. Does not wait for them."""
@@ -174,10 +176,10 @@ class _Cards:
         """Returns True if neither the cards nor the collective need a wait."""
         return self.work.is_completed() and (self.met is None or self.met.is_completed())
 
-    def check(self, timeout_s=None):
-        """Waits for the cards. Raises if they differ."""
+    def check(self, rest=NO_LIMIT):
+        """Waits for the cards, for the rest of a timeout at most. Raises if they differ."""
         if not self.checked:
-            self.work.wait(*(() if timeout_s is None else (datetime.timedelta(seconds=timeout_s),)))
+            self.work.wait(*rest.arguments())
         self.judge()
 
     def judge(self):
@@ -207,9 +209,9 @@ class _MetWork(AfterWork):
         self._cards = cards
 
     def wait(self, timeout=None):
-        seconds = timeout.total_seconds() if timeout is not None else 0
-        self._cards.check(seconds if seconds > 0 else None)
-        outcome = self._works[1].wait(*(() if timeout is None else (timeout,)))
+        rest = Rest(timeout)
+        self._cards.check(rest)
+        outcome = self._works[1].wait(*rest.arguments())
         self._cards.met = None
         return outcome
 

@@ -11,6 +11,7 @@ all-reduce of a callback is submitted after the backward pass has submitted its 
 
 import collections
 import contextlib
+import datetime
 import queue
 import threading
 import time
@@ -19,6 +20,7 @@ import torch
 
 from . import _signals, errors
 from ._backward import at_end_of_pass
+from ._profile import recorded
 from ._staging import copy_back, wait_for_kernels_of
 
 _Work = torch._C._distributed_c10d.Work  # Public as dist.Work only from torch 2 on.
@@ -53,6 +55,24 @@ def writing(arguments):
     """
     made_there = any(tensor.is_inference() for tensor in tensors_in(arguments))
     return torch.inference_mode() if made_there else contextlib.nullcontext()
+
+
+# Works take 0 as no limit, and Gloo rounds down to milliseconds.
+LEAST_WAIT = datetime.timedelta(milliseconds=1)
+
+
+class Rest:
+    """What is left of a timeout that the waits for several works share. No timeout, or 0 as for a work: no limit."""
+
+    def __init__(self, timeout=None):
+        seconds = timeout.total_seconds() if timeout is not None else 0
+        self._ends_at = time.monotonic() + seconds if seconds > 0 else None
+
+    def arguments(self):
+        """Returns the arguments of the next work's wait(). A work that is done returns from it in any case."""
+        if self._ends_at is None:
+            return ()
+        return (max(LEAST_WAIT, datetime.timedelta(seconds=self._ends_at - time.monotonic())),)
 
 
 class KeptWorks:
@@ -149,7 +169,9 @@ class TributaryWork(_Work):
 
     def wait(self, timeout=None):
         seconds = timeout.total_seconds() if timeout is not None else 0
-        if not self.settle(seconds if seconds > 0 else None):
+        with recorded("tributary:wait"):
+            is_settled = self.settle(seconds if seconds > 0 else None)
+        if not is_settled:
             raise RuntimeError(f"all_reduce is not done after {seconds} s")
         self.taken = True
         if self._error is not None:
@@ -228,8 +250,9 @@ class AfterWork(_Work):
         self._future = None
 
     def wait(self, timeout=None):
+        rest = Rest(timeout)
         for work in self._works:
-            work.wait(*(() if timeout is None else (timeout,)))
+            work.wait(*rest.arguments())
         self._finish_once()
         return True
 

@@ -4,7 +4,8 @@
     with tributary.Communicator("tributary://10.0.0.1/job/1?rank=0&world=4") as communicator:
         report = communicator.all_reduce(gradients, op="mean")
 
-Threads: any thread may call any method; the GIL is released while the library works.
+Threads: any thread may call any method; the GIL is released while the library works. Signal handlers may call
+         close(). The garbage collector may finalise an object in any thread, also in one of the library (_finalise.py).
 Memory: the caller must not touch an array until its operation is done; the operation keeps it alive.
 Errors: exceptions of tributary.errors.
 """
@@ -17,7 +18,7 @@ import re
 import threading
 import weakref
 
-from . import _announce, _library, errors
+from . import _announce, _finalise, _library, errors
 
 TYPES = {"int32": 0, "float32": 1, "float16": 2, "bfloat16": 3}
 ITEM_BYTES = {"int32": 4, "float32": 4, "float16": 2, "bfloat16": 2}
@@ -79,6 +80,7 @@ _open_communicators = weakref.WeakSet()
 def _close_all():
     for communicator in list(_open_communicators):
         communicator.close()
+    _finalise.finish()
 
 
 def _refuse_copy(self):
@@ -96,12 +98,18 @@ class Operation:
         self._communicator = communicator
         self._handle = handle
         self._keep_alive = keep_alive
+        self._is_done = False  # wait() has returned or raised the outcome.
 
-    def __del__(self):
+    def __del__(self, _release=_finalise.release):
         # Waits for the operation, so that the memory can be freed afterwards.
-        if self._handle is not None:
-            self._library.tributary_operation_free(self._handle)
-            self._handle = None
+        handle, self._handle = self._handle, None
+        if handle is None:
+            return
+        free = self._library.tributary_operation_free
+        if self._is_done:  # Without a wait, so any thread may call it.
+            free(handle)
+        else:
+            _release(free, handle, self._keep_alive)
 
     def done(self):
         """Returns True if wait() would return or raise at once."""
@@ -124,6 +132,7 @@ class Operation:
                     return None
 
     def _outcome(self, status):
+        self._is_done = True
         if status != errors.OK:
             raise errors.error_of(status, self._library.tributary_operation_text(self._handle).decode())
         raw = _library.OperationReport()
@@ -278,8 +287,8 @@ class Communicator:
         Ctrl-C interrupts the wait for the other ranks.
         """
         self._handle = None
-        self._lock = threading.Lock()
         self._warned = False
+        self._warned_lock = threading.RLock()  # Reentrant: a signal handler may interrupt its holder.
         self._library = _library.library()
         # The library calls it until the handle is freed, so it lives as long as this object.
         self._callback = _callback_of(_announce.EventLog() if on_event is LOGGED else on_event)
@@ -295,7 +304,7 @@ class Communicator:
 
     def warn_once(self, text):
         """Warns (RuntimeWarning) with the first of these texts. Report.warning has each of them."""
-        with self._lock:
+        with self._warned_lock:
             if self._warned:
                 return
             self._warned = True
@@ -418,10 +427,11 @@ class Communicator:
         return raw
 
     def close(self):
-        """Leaves the job. Operations in flight end with Closed."""
-        with self._lock:
-            if self._handle is not None:
-                self._library.tributary_close(self._handle)
+        """Leaves the job. Operations in flight end with Closed. A signal handler may call it, also within close()."""
+        # No lock: a signal handler would wait for the thread that it interrupts. The library closes only once.
+        handle = self._handle
+        if handle is not None:
+            self._library.tributary_close(handle)
 
     def __enter__(self):
         return self
@@ -429,10 +439,10 @@ class Communicator:
     def __exit__(self, *_):
         self.close()
 
-    def __del__(self):
+    def __del__(self, _release=_finalise.release):
         handle, self._handle = getattr(self, "_handle", None), None
         if handle is not None:
-            self._library.tributary_free(handle)
+            _release(self._library.tributary_free, handle, self._callback)
 
 
 def _callback_of(on_event):

@@ -9,7 +9,7 @@ import unittest
 from unittest import mock
 
 import support
-from tributary import _layout
+from tributary import _layout, errors
 
 PORTS = list(range(12100, 12110))
 
@@ -84,6 +84,14 @@ class Jobs(unittest.TestCase):
         for variables in ({"TRIBUTARY_LOCAL_REDUCE": "off"}, {"TRIBUTARY_JOB": "asynchronous=on,parameters=5"},
                           {"TRIBUTARY_JOB": "upstream=10.0.0.1:1,upstream_source=0"}, {"LOCAL_RANK": "1"}):
             self.assertEqual(self.described(**variables)["ports"], [], variables)
+
+
+    def test_refuses_other_words_than_on_and_off_on_every_rank(self):
+        for local_rank in ("0", "1"):
+            with self.assertRaisesRegex(
+                errors.InvalidArgument, r"TRIBUTARY_LOCAL_REDUCE=maybe is not allowed; allowed: on \(the default\), off"
+            ):
+                self.described(TRIBUTARY_LOCAL_REDUCE="maybe", LOCAL_RANK=local_rank)
 
 
 class TwoMachines:

@@ -246,6 +246,15 @@ def gradients_are_the_mean():
             assert torch.allclose(parameter.grad, gradient, rtol=1e-4, atol=1e-6)
 
 
+def events_of_the_profiler():
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+        dist.all_reduce(torch.ones(3))
+        dist.reduce(torch.ones(3), dst=0)
+    counts = {event.key: event.count for event in profile.key_averages()}
+    found = [counts.get(f"tributary:{name}") for name in ("all_reduce", "reduce", "wait")]
+    assert found == [1, 1, 2], counts
+
+
 dist.init_process_group("tributary", timeout=datetime.timedelta(seconds=20))
 import os  # noqa: E402
 
@@ -259,7 +268,7 @@ for check in (types_and_operations, handed_to_gloo, lists_exchanged_among_all,
               gradients_through_all_gather, monitored_barriers, several_on_their_way, uneven_inputs,
               sums_of_the_same_memory, tensors_that_are_not_contiguous, refused_tensors,
               tensors_of_inference_mode, gloo_after_a_sum_in_flight, infinities,
-              an_overflow_as_a_loss_scaler_expects_it, gradients_are_the_mean):
+              an_overflow_as_a_loss_scaler_expects_it, gradients_are_the_mean, events_of_the_profiler):
     check()
 dist.barrier()
 dist.destroy_process_group()

@@ -9,11 +9,13 @@ import signal
 import subprocess
 import tempfile
 import unittest
+from unittest import mock
 
 import support
 
 support.need("numpy", "torch", "sklearn")
 import torch  # noqa: E402
+from tributary import _guard  # noqa: E402
 
 EXAMPLES = support.HERE.parent.parent / "examples"
 
@@ -176,6 +178,15 @@ class Torch(support.ServerTest):
         self.assertEqual(len(seen), 2, ended.stdout + ended.stderr)
         for text in seen:
             self.assertIn(server.address(), text)
+
+
+class Guard(unittest.TestCase):
+    def test_a_switch_that_goes_off_and_on_hooks_once(self):
+        with mock.patch.object(torch.nn.modules.module, "register_module_forward_pre_hook") as register:
+            for text in ("3", "0", "3"):
+                with mock.patch.dict(os.environ, {_guard.VARIABLE: text}):
+                    _guard.install()
+        register.assert_called_once()
 
 
 class Examples(support.ServerTest):

@@ -1,16 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-# When a future may be completed: after a hook has attached its callbacks, also on a busy machine.
+# When a future may be completed: after a hook has attached its callbacks, also on a busy machine. What works that are
+# waited for together share, and their events in the profiler.
+import datetime
 import threading
 import unittest
 import weakref
+from unittest import mock
 
 import support
 
 support.need("torch")
 
 import torch  # noqa: E402
+from tributary import _meetings, _work  # noqa: E402
+from tributary._profile import recorded  # noqa: E402
 from tributary._work import (  # noqa: E402
-    ATTACH_S, WORKS_KEPT, AfterWork, KeptWorks, ThreadProgress, TributaryWork, wait_until_attached,
+    ATTACH_S, LEAST_WAIT, WORKS_KEPT, AfterWork, KeptWorks, ThreadProgress, TributaryWork, wait_until_attached,
 )
 
 
@@ -123,6 +128,77 @@ class Failed(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "cannot be written"):
             work.wait()
         self.assertFalse(work.is_success())
+
+
+class SlowWork:
+    """A work that takes two seconds of the test's clock. Keeps the timeouts of its waits."""
+
+    def __init__(self, clock):
+        self._clock = clock
+        self.timeouts = []
+
+    def wait(self, *timeout):
+        self.timeouts.append([one.total_seconds() for one in timeout])
+        self._clock.now += 2
+
+
+class Clock:
+    """Takes the place of the module time."""
+
+    now = 100.0
+
+    def monotonic(self):
+        return self.now
+
+
+class Timeouts(unittest.TestCase):
+    def setUp(self):
+        self.clock = Clock()
+        patched = mock.patch.object(_work, "time", self.clock)
+        patched.start()
+        self.addCleanup(patched.stop)
+        self.works = [SlowWork(self.clock) for _ in range(3)]
+
+    def timeouts(self):
+        return [work.timeouts for work in self.works]
+
+    def test_several_works_share_one(self):
+        after = AfterWork(self.works, [])
+        after.wait(datetime.timedelta(seconds=3))
+        self.assertEqual(self.timeouts(), [[[3]], [[1]], [[LEAST_WAIT.total_seconds()]]])
+
+    def test_none_and_zero_are_no_limit(self):
+        for arguments in ((), (None,), (datetime.timedelta(0),)):
+            AfterWork(self.works, []).wait(*arguments)
+        self.assertEqual(self.timeouts(), [[[]] * 3] * 3)
+
+    def test_cards_and_the_collective_behind_them_share_one(self):
+        cards, collective = self.works[:2]
+        meetings = mock.Mock()
+        met = _meetings._MetWork(_meetings._Cards(meetings, cards, [], None), collective)
+        met.wait(datetime.timedelta(seconds=3))
+        self.assertEqual(self.timeouts(), [[[3]], [[1]], []])
+        meetings.judge.assert_called_once()
+
+    def test_the_meeting_at_the_end_has_one_for_all_cards(self):
+        meetings = _meetings.Meetings(mock.Mock(error=None, size=lambda: 1))
+        meetings.judge = lambda cards: None
+        meetings._pending.extend(_meetings._Cards(meetings, work, [], None) for work in self.works)
+        with mock.patch.object(meetings, "_send"):
+            meetings.meet(timeout_s=3)
+        self.assertEqual(self.timeouts(), [[[3]], [[1]], [[LEAST_WAIT.total_seconds()]]])
+
+
+class Profiled(unittest.TestCase):
+    def test_a_wait_is_an_event_of_the_profiler(self):
+        work, operation = new_work()
+        operation.is_done = True
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+            work.wait()
+        self.assertIn("tributary:wait", [event.key for event in profile.key_averages()])
+
+    def test_without_a_profiler_nothing_is_made(self):
+        self.assertIs(recorded("tributary:wait"), recorded("tributary:all_reduce"))
 
 
 class Memory(unittest.TestCase):
