@@ -135,7 +135,7 @@ class Joining {
 };
 
 /// Lets the channels' calls to the program take turns, and only one of them announce a wait at a time.
-CommunicatorConfig with_one_voice(CommunicatorConfig config) {
+CommunicatorConfig with_serialised_callbacks(CommunicatorConfig config) {
   struct Voice {
     std::mutex mutex;
     Instant wait_at;  ///< When the next wait may be announced.
@@ -217,7 +217,7 @@ Result<std::unique_ptr<ChannelGroup>> join_channels(const CommunicatorConfig& co
                                                     const Communicator::PortOpener& open_port,
                                                     Status* status) {
   const Instant began_at = monotonic_now();
-  CommunicatorConfig given = with_one_voice(config);
+  CommunicatorConfig given = with_serialised_callbacks(config);
   if (!given.record_folder.empty()) {
     auto recorder = WorkerRecorder::open(config.record_folder, config.job_id, config.rank);
     if (!recorder) return tl::unexpected(recorder.error());
@@ -227,6 +227,7 @@ Result<std::unique_ptr<ChannelGroup>> join_channels(const CommunicatorConfig& co
   bool has_directory = false;
   for (uint32_t lists = 0;; lists++) {
     if (const auto checked = check_config(wanted); !checked) return tl::unexpected(checked.error());
+    if (given.recorder != nullptr) given.recorder->begin_attempt();
     auto group = std::make_unique<ChannelGroup>();
     const std::stop_callback stop(config.join_stop, [owner = group.get()] { owner->leave_all(); });
     const auto joined = Joining(*group, wanted, open_port, began_at).run(status);

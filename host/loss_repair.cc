@@ -201,7 +201,7 @@ void LossRepair::note_reordering(uint64_t position) {
 /// Queues the contribution of a position, which the aggregator lacks.
 void LossRepair::retransmit(uint64_t position) {
   Slot& slot = slot_of(position);
-  // So that losses are found fast again when the order is kept again.
+  // Halve the threshold, so that losses are found quickly once reordering stops.
   if (slot.overtaken) overtaken_by_ = std::max(overtaken_by_ / 2, kOvertakenBy);
   slot.state = State::kSent;
   slot.data_wanted = true;

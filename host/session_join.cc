@@ -162,7 +162,8 @@ EndReason SessionJoin::waits_for(Duration waited) const {
       if (pending_.upper.is_set()) return others_not_joined(config_, pending_.upper, waited);
       [[fallthrough]];  // An older aggregator.
     default:
-      return ranks_not_joined(config_, absent_ranks(), waited);
+      return ranks_not_joined(config_, absent_ranks(), waited,
+                              pending_.reason == Reason::kWaitingForUpstream);
   }
 }
 

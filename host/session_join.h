@@ -45,8 +45,8 @@ struct SessionTerms {
 };
 
 /// A join that takes longer names the missing peer. Assumed: ranks of one launch start within a
-/// second.
-inline constexpr Duration kNoticeAfter = seconds(1);
+/// second. A refusal without a seal is believed before that, so that a notice does not hide it.
+inline constexpr Duration kNoticeAfter = wire::kUnsealedAfter + milliseconds(200);
 inline constexpr Duration kNoticeEvery = seconds(10);
 
 class SessionJoin {

@@ -155,7 +155,8 @@ EndReason no_answer(const Endpoint& server, Duration waited, std::optional<uint8
 }
 
 EndReason rank_taken(const CommunicatorConfig& config) {
-  return {Status::kRefused, fmt::format("rank {} of job {} is taken by another living worker",
+  return {Status::kRefused, fmt::format("rank {} of job {} is taken by another worker, which the "
+                                        "aggregator has heard lately",
                                         config.rank, config.job_id)};
 }
 
@@ -183,9 +184,11 @@ EndReason job_in_use_by_plain_clients(const CommunicatorConfig& config) {
 }
 
 EndReason ranks_not_joined(const CommunicatorConfig& config, const std::string& ranks,
-                           Duration waited) {
-  std::string text = fmt::format("rank {} has not joined job {} within {:.1f} s",
-                                 ranks.empty() ? "behind another aggregator" : ranks, config.job_id,
+                           Duration waited, bool is_tree) {
+  const std::string who = !ranks.empty() ? "rank " + ranks
+                          : is_tree      ? "a rank behind another aggregator"
+                                         : "some rank";
+  std::string text = fmt::format("{} has not joined job {} within {:.1f} s", who, config.job_id,
                                  in_seconds(waited));
   if (!ranks.empty() && !config.aggregators.empty() && !config.from_directory) {
     text += fmt::format("; if it runs, its {}{} may differ from this rank's, {}",

@@ -54,10 +54,11 @@ struct EndReason {
 [[nodiscard]] EndReason no_aggregators(const CommunicatorConfig& config);
 /// The directory has another list of aggregators than this worker.
 [[nodiscard]] EndReason other_list(const CommunicatorConfig& config);
-/// @param ranks  The missing ranks as missing_ranks() lists them. Empty: all ranks of this worker's
-///               aggregator have joined.
+/// @param ranks   The missing ranks as missing_ranks() lists them. Empty: all ranks of this worker's
+///                aggregator have joined.
+/// @param is_tree Whether that aggregator waits for an upper one.
 [[nodiscard]] EndReason ranks_not_joined(const CommunicatorConfig& config, const std::string& ranks,
-                                         Duration waited);
+                                         Duration waited, bool is_tree);
 
 /// An upper aggregator does not answer the one below it. Also while the session runs.
 [[nodiscard]] EndReason upper_aggregator_silent(const CommunicatorConfig& config,

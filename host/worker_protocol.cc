@@ -65,7 +65,7 @@ void WorkerProtocol::submit(Transfer& transfer, Instant now) {
 void WorkerProtocol::leave(Instant) { end(closed()); }
 
 void WorkerProtocol::on_time(Instant now) {
-  round_at_ = now;
+  begin_round(now);
   if (recorder_ != nullptr) recorder_->flush();
   check_aggregator(now);
   if (end_.ended()) return;
@@ -197,7 +197,7 @@ void WorkerProtocol::end_if_upper_is_lost(const wire::ControlBody& notice) {
 // --- Received packets ---
 
 std::optional<Duration> WorkerProtocol::on_packet(std::span<const std::byte> payload, Instant now) {
-  round_at_ = now;
+  begin_round(now);
   Message message;
   const auto head = payload.first(std::min<size_t>(payload.size(), wire::kControlMessageBytes));
   if (decode_message(head, static_cast<uint32_t>(payload.size()), message) !=
@@ -274,7 +274,7 @@ bool WorkerProtocol::opens(const Message& message, std::span<const std::byte> pa
   const MessageType type = message.extension.type;
   const auth::Mode mode = wire::seal_mode(message.extension.flags);
   if (!seals_.is_sealed() && mode == auth::Mode::kNone) return true;
-  // An aggregator with another mode or secret cannot seal for this worker, but says so.
+  // An aggregator with another mode or secret cannot seal its refusal, so take this one unsealed.
   if (message.body.reason == Reason::kAuthentication && type == MessageType::kRefusal &&
       (!seals_.is_sealed() || join_.believes_unsealed(now) || TRIB_MUTANT(kUnsealedBelieved))) {
     return true;

@@ -106,6 +106,8 @@ class WorkerProtocol final : public TensorProtocol {
   /// An idle worker sends a keep-alive this often. The aggregator's kSilentAfter is longer than
   /// three of these.
   static constexpr Duration kKeepAliveEvery = milliseconds(1000);
+  /// A worker that waits runs every 100 ms or more often. A longer pause is its own, such as SIGSTOP.
+  static constexpr Duration kOwnPause = milliseconds(1000);
   /// A worker reports its counts this often, if the aggregator takes them.
   static constexpr Duration kReportEvery = milliseconds(1000);
   /// A contribution that does not fit is withheld for this many straggler timeouts. A block ages out
@@ -144,6 +146,12 @@ class WorkerProtocol final : public TensorProtocol {
   /// Returns when to announce the silence of the aggregator, or else the wait of the oldest block;
   /// never if that was done. @pre A block is outstanding.
   [[nodiscard]] Instant announce_at() const;
+  [[nodiscard]] Instant waited_since(uint64_t position) const;
+  /// Notes the time of a call of the driver.
+  void begin_round(Instant now) {
+    if (now - round_at_ > kOwnPause) resumed_at_ = now;
+    round_at_ = now;
+  }
   void record_stall(Instant now);
   /// Returns when the oldest block's wait is a stall; never if that is recorded, or nothing is.
   /// @pre A block is outstanding.
@@ -186,8 +194,9 @@ class WorkerProtocol final : public TensorProtocol {
   auth::MemberEnd seals_;
   RefusalWatch refusals_;
   RefusalWatch resets_;  ///< Without a seal, which a worker with a secret does not believe at once.
-  SilenceWatch silence_;                     ///< Of silent_limit().
-  SilenceWatch announced_silence_;           ///< Of kSilenceAnnouncedAfter.
+  SilenceWatch silence_;            ///< Of silent_limit().
+  SilenceWatch announced_silence_;  ///< Of kSilenceAnnouncedAfter.
+  Instant resumed_at_;  ///< When this worker itself ran again after kOwnPause or longer.
   Instant silence_said_ = Instant::never();  ///< Begin of the silence that was announced.
   Instant sent_at_;                          ///< Last packet to the aggregator.
   Instant report_at_ = Instant::never();     ///< When the next report is due.

@@ -43,8 +43,20 @@ WorkerRecorder::WorkerRecorder(recorder::RecorderConfig config, recorder::Record
 
 WorkerRecorder::~WorkerRecorder() = default;
 
+void WorkerRecorder::begin_attempt() {
+  const std::lock_guard lock(mutex_);
+  for (recorder::Writer* const writer : channels_) writer->flush();
+  channel_count_ = 0;
+}
+
 recorder::Writer* WorkerRecorder::add_channel() {
-  return recorder_.add_writer(recorder_.writer_count());
+  const std::lock_guard lock(mutex_);
+  if (channel_count_ == channels_.size()) {
+    recorder::Writer* const writer = recorder_.add_writer(recorder_.writer_count());
+    if (writer == nullptr) return nullptr;
+    channels_.push_back(writer);
+  }
+  return channels_[channel_count_++];
 }
 
 void WorkerRecorder::store(recorder::Cause cause) {

@@ -8,7 +8,7 @@
 ///          stalls, so that no channel waits for the disk.
 /// Errors:  open() refuses a folder that is not writable. If the file cannot be written, problem()
 ///          returns the error; the rank ends as it would have.
-/// Memory:  A megabyte for each channel.
+/// Memory:  A megabyte for each channel, however many attempts the join takes.
 /// Tests:   tests/host/worker_recorder_test.cc
 #pragma once
 
@@ -19,6 +19,7 @@
 #include <stop_token>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "base/result.h"
 #include "base/time.h"
@@ -35,6 +36,9 @@ class WorkerRecorder {
   static Result<std::shared_ptr<WorkerRecorder>> open(const std::string& folder, uint32_t job,
                                                       uint32_t rank);
 
+  /// Begins an attempt to join: its channels take over the writers of the last attempt, in their
+  /// order, so that attempts take no further memory. @pre The last attempt's threads have ended.
+  void begin_attempt();
   /// Returns the writer of a new channel; null if there are too many.
   [[nodiscard]] recorder::Writer* add_channel();
   /// Writes the file of the rank's end. Later calls have no effect.
@@ -65,6 +69,8 @@ class WorkerRecorder {
   bool has_stall_ = false;  ///< Its file is not written yet.
   std::condition_variable_any stalled_;
   mutable std::mutex mutex_;  ///< Of the following.
+  std::vector<recorder::Writer*> channels_;
+  size_t channel_count_ = 0;  ///< Of channels_, in use by the present attempt.
   bool is_stored_ = false;
   std::string path_;
   std::string problem_;

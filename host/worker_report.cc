@@ -23,12 +23,17 @@ SourceSet without(const SourceSet& some, const SourceSet& others) {
 
 // --- Announcements ---
 
+/// Returns since when a block has been waited for. A worker that was stopped itself begins anew.
+Instant WorkerProtocol::waited_since(uint64_t position) const {
+  return std::max(stream_.first_sent_at(position), resumed_at_);
+}
+
 Instant WorkerProtocol::announce_at() const {
   const uint64_t oldest = stream_.base();
   const Instant silent_at =
       announced_silence_.ends_at(repair_.last_heard_at(), kSilenceAnnouncedAfter);
   if (silent_at == Instant::never()) {
-    return announcer_.due_at(oldest, stream_.first_sent_at(oldest));
+    return announcer_.due_at(oldest, waited_since(oldest));
   }
   return silence_said_ == announced_silence_.silent_since() ? Instant::never() : silent_at;
 }
@@ -37,7 +42,7 @@ Instant WorkerProtocol::announce_at() const {
 void WorkerProtocol::announce_wait(Instant now) {
   if (!config_.on_event || stream_.base() == stream_.next() || now < announce_at()) return;
   const uint64_t oldest = stream_.base();
-  const Duration waited = now - stream_.first_sent_at(oldest);
+  const Duration waited = now - waited_since(oldest);
   const Instant heard_at = repair_.last_heard_at();
   if (announced_silence_.ends_at(heard_at, kSilenceAnnouncedAfter) <= now) {
     silence_said_ = announced_silence_.silent_since();

@@ -97,7 +97,16 @@ Session::JoinAnswer take_join(Shard& shard, Job& job, const Message& message, co
   const uint32_t source = message.header.src_id;
   const bool ran = job.session.number() != 0;
   const bool was_pending = job.session.pending_nonce(source, now) == message.extension.key;
+  const bool was_silent = ran && job.session.is_silent(source, now);
   Session::JoinAnswer answer = job.session.join(message, from, now);
+  if (answer.reply == MessageType::kPending && answer.body.reason == Reason::kRankTaken &&
+      job.session.note_taken(source, message.extension.key)) {
+    shard.note(job, source,
+               {.kind = EventKind::kJoinRefused,
+                .reason = Reason::kRankTaken,
+                .at = now,
+                .address = from});
+  }
   if (ran && (answer.started || job.session.number() == 0)) {
     note_end(shard, job, Reason::kPeerSilent, now);  // The newcomer replaces the last member.
   }
@@ -112,6 +121,10 @@ Session::JoinAnswer take_join(Shard& shard, Job& job, const Message& message, co
                 .address = from});
   } else if (!was_pending &&
              (answer.started || job.session.pending_nonce(source, now) == message.extension.key)) {
+    if (was_silent) {  // The newcomer takes the place of a member that is gone.
+      shard.note(job, source,
+                 {.kind = EventKind::kRankLeft, .reason = Reason::kPeerSilent, .at = now});
+    }
     shard.note(job, source, {.kind = EventKind::kRankJoined, .at = now, .address = from});
   }
   return answer;

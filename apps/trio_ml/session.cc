@@ -114,7 +114,7 @@ bool Session::all_present_for(Duration length, Instant now) const {
   if (number() == 0) return true;  // Plain packets: no source has joined.
   const int64_t latest = (now - length).since_start().ticks();
   for (uint32_t source = 0; source < config_.sources; source++) {
-    // Relaxed: a value that is some scans old is good enough.
+    // Relaxed: a value that is a few scans old will do.
     const int64_t first_ticks = first_heard_ticks_[source].load(std::memory_order_relaxed);
     if (first_ticks > latest && !is_gone(source, now)) return false;  // True for kNotHeard.
   }

@@ -80,7 +80,8 @@ class Session {
   }
   /// Returns the aggregator that a member has lost, as its leave says.
   [[nodiscard]] uint32_t lost_aggregator(uint32_t source) const {
-    return lost_aggregators_[source].load(std::memory_order_relaxed);  // Relaxed: for a text.
+    return lost_aggregators_[source].load(
+        std::memory_order_relaxed);  // Relaxed: used in error texts only.
   }
   /// Tells whether the member has left, or was silent for JobConfig::silent_after.
   [[nodiscard]] bool is_gone(uint32_t source, Instant now) const;
@@ -96,6 +97,10 @@ class Session {
   /// ago, or is gone. Until then no source is a straggler: a member that has sent nothing may still
   /// wait for a welcome that was lost.
   [[nodiscard]] bool all_present_for(Duration length, Instant now) const;
+  /// Records that a worker asks for a place that another one holds. @return whether it is news.
+  [[nodiscard]] bool note_taken(uint32_t source, uint64_t nonce) {
+    return std::exchange(members_[source].taken_nonce, nonce) != nonce;
+  }
   /// Returns the ranks of a source: one, or all ranks below a lower aggregator.
   [[nodiscard]] SourceMask ranks_of(uint32_t source) const;
   /// Tells whether a source takes receipts in place of results that another rank owns.
@@ -173,7 +178,7 @@ class Session {
   [[nodiscard]] Withdrawal evict(uint32_t source, Instant now);
   /// Returns a key for Job::evict(), which nobody knows.
   [[nodiscard]] uint64_t key_of_evicted(uint32_t source) const;
-  /// Lets no further session start: refuses all joins but those of members.
+  /// Stops new sessions: refuses every join except repeats by members.
   void drain() { draining_ = true; }
   /// Changes the timeout that the welcomes of further sessions state.
   void set_timeout(Duration timeout) { config_.timeout = timeout; }
@@ -244,6 +249,7 @@ class Session {
     Instant pending_at;          ///< Time of its last join.
     Joiner holder;               ///< The last worker that held the place, pending or as a member.
     Joiner candidate;            ///< The last other worker that sent a sealed join.
+    uint64_t taken_nonce = 0;    ///< The last worker that note_taken() was told of.
     /// Earlier holders and candidates, whose joins must not count while their cookies are valid.
     static constexpr uint32_t kPastMax = 8;
     std::array<uint64_t, kPastMax> past_nonces{};

@@ -53,7 +53,7 @@ template <microcode::Machine M>
   auth::MemberEnd& end = job.upward_end;
   const MessageType type = message.extension.type;
   const auth::Mode mode = wire::seal_mode(message.extension.flags);
-  // An aggregator with another mode or secret cannot seal for this one, but says so.
+  // An aggregator with another mode or secret cannot seal its refusal, so take this one unsealed.
   if (message.body.reason == Reason::kAuthentication && type == MessageType::kRefusal &&
       (!end.is_sealed() || job.session.believes_unsealed_upstream(m.now()))) {
     return kAccepted;

@@ -268,7 +268,7 @@ TEST(SessionJoin, TheLastPendingNamesTheLevelOfATree) {
   static_cast<void>(join.on_reply(reply(MessageType::kPending, body), at_ms(10)));
   // An older aggregator does not name its upper one.
   EXPECT_EQ(join.check_deadline(at_ms(1000))->text,
-            "rank behind another aggregator has not joined job 7 within 1.0 s");
+            "a rank behind another aggregator has not joined job 7 within 1.0 s");
   body.group = Endpoint::ipv4(0x0a000009, 12000);
   static_cast<void>(join.on_reply(reply(MessageType::kPending, body), at_ms(20)));
   EXPECT_EQ(
@@ -289,13 +289,13 @@ TEST(SessionJoin, SaysAfterASecondAndEveryTenWhatItWaitsFor) {
   CommunicatorConfig config = small_config();
   config.deadline = seconds(60);
   SessionJoin join(config, at_ms(0));
-  EXPECT_EQ(join.take_notice(at_ms(999)), std::nullopt);
-  EXPECT_EQ(join.take_notice(at_ms(1000)),
-            "aggregator 10.0.0.1:12000 does not answer (waited 1.0 s)");
-  EXPECT_EQ(join.take_notice(at_ms(1050)), std::nullopt);
-  EXPECT_EQ(join.take_notice(at_ms(10'999)), std::nullopt);
-  (void)join.on_reply(pending(Reason::kWaitingForPeers), at_ms(10'999));
-  EXPECT_EQ(join.take_notice(at_ms(11'000)), "rank 2, 3 has not joined job 7 within 11.0 s");
+  EXPECT_EQ(join.take_notice(at_ms(1'199)), std::nullopt);
+  EXPECT_EQ(join.take_notice(at_ms(1'200)),
+            "aggregator 10.0.0.1:12000 does not answer (waited 1.2 s)");
+  EXPECT_EQ(join.take_notice(at_ms(1'250)), std::nullopt);
+  EXPECT_EQ(join.take_notice(at_ms(11'199)), std::nullopt);
+  (void)join.on_reply(pending(Reason::kWaitingForPeers), at_ms(11'199));
+  EXPECT_EQ(join.take_notice(at_ms(11'200)), "rank 2, 3 has not joined job 7 within 11.2 s");
 }
 
 /// A directory's answer makes a worker start over with another list, but not with its clock.

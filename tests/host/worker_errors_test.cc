@@ -68,12 +68,15 @@ TEST(WorkerErrors, JoinsThatFail) {
   const CommunicatorConfig config = small_config();
   EXPECT_EQ(no_answer(config.server, milliseconds(1500)).text,
             "aggregator 10.0.0.1:12000 does not answer (waited 1.5 s)");
-  EXPECT_EQ(rank_taken(config).text, "rank 1 of job 7 is taken by another living worker");
+  EXPECT_EQ(rank_taken(config).text,
+            "rank 1 of job 7 is taken by another worker, which the aggregator has heard lately");
   EXPECT_EQ(job_in_use(config).text, "job 7 is still in use by another session");
-  EXPECT_EQ(ranks_not_joined(config, "2, 3", seconds(60)).text,
+  EXPECT_EQ(ranks_not_joined(config, "2, 3", seconds(60), /*is_tree=*/false).text,
             "rank 2, 3 has not joined job 7 within 60.0 s");
-  EXPECT_EQ(ranks_not_joined(config, "", seconds(60)).text,
-            "rank behind another aggregator has not joined job 7 within 60.0 s");
+  EXPECT_EQ(ranks_not_joined(config, "", seconds(60), /*is_tree=*/true).text,
+            "a rank behind another aggregator has not joined job 7 within 60.0 s");
+  EXPECT_EQ(ranks_not_joined(config, "", seconds(60), /*is_tree=*/false).text,
+            "some rank has not joined job 7 within 60.0 s");
   EXPECT_EQ(no_answer(config.server, seconds(1), /*other_version=*/3).text,
             "aggregator 10.0.0.1:12000 has version 3 of the protocol, and this worker version 2; "
             "run the same release on both");
@@ -82,14 +85,14 @@ TEST(WorkerErrors, JoinsThatFail) {
 TEST(WorkerErrors, JoinsNameTheirListWhereOthersMayDiffer) {
   CommunicatorConfig config = small_config();
   config.aggregators = {{.name = "a:1"}, {.name = "b:2", .weight = 3}};
-  EXPECT_EQ(ranks_not_joined(config, "2", seconds(5)).text,
+  EXPECT_EQ(ranks_not_joined(config, "2", seconds(5), /*is_tree=*/false).text,
             "rank 2 has not joined job 7 within 5.0 s; if it runs, its list of aggregators may "
             "differ from this rank's, a:1,b:2=3");
   CommunicatorConfig alone = config;
   alone.aggregators.pop_back();
   alone.auth.mode = auth::Mode::kHeader;
   EXPECT_EQ(
-      ranks_not_joined(alone, "2", seconds(5)).text,
+      ranks_not_joined(alone, "2", seconds(5), /*is_tree=*/false).text,
       "rank 2 has not joined job 7 within 5.0 s; if it runs, its aggregator or its secret may "
       "differ from this rank's, a:1");
   wire::ControlBody refusal;
@@ -104,7 +107,7 @@ TEST(WorkerErrors, JoinsNameTheirListWhereOthersMayDiffer) {
             "rank 3 of job 7 is served by two aggregators below 10.0.0.9:12000: check their "
             "rank_base; 10.0.0.9:12000 is the upper aggregator of 10.0.0.1:12000");
   config.from_directory = true;  // The directory gave it, and will give the same to others.
-  EXPECT_EQ(ranks_not_joined(config, "2", seconds(5)).text,
+  EXPECT_EQ(ranks_not_joined(config, "2", seconds(5), /*is_tree=*/false).text,
             "rank 2 has not joined job 7 within 5.0 s");
 }
 

@@ -84,6 +84,23 @@ TEST_F(WorkerEvents, AWaitNamesTheMissingRanksOnce) {
   EXPECT_THAT(events_, IsEmpty());
 }
 
+TEST_F(WorkerEvents, AWorkerThatWasStoppedItselfAccusesNobody) {
+  bed_.join();
+  IntTransfer tensor({1, 2, 3});
+  bed_.protocol.submit(tensor.transfer, bed_.now);
+  (void)bed_.take_sent();
+  pass(milliseconds(500));
+  bed_.have(0, {0, 1});
+  bed_.pass(seconds(5));  // One step: the process did not run.
+  bed_.have(0, {0, 1});
+  pass(milliseconds(999));
+  EXPECT_THAT(events_, IsEmpty());
+  bed_.have(0, {0, 1});
+  pass(milliseconds(1));
+  ASSERT_THAT(events_, SizeIs(1));
+  EXPECT_EQ(events_[0].waited, seconds(1));
+}
+
 TEST_F(WorkerEvents, AWaitForASilentAggregatorNamesIt) {
   bed_.join();
   bed_.pass(milliseconds(1));

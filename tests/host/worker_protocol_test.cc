@@ -145,7 +145,8 @@ TEST(WorkerProtocol, JoinTimeOutNamesTheMissingRanks) {
                            Case{Reason::kWaitingForPeers, Status::kPeerMissing,
                                 "rank 0, 3 has not joined job 7 within 1.0 s"},
                            Case{Reason::kRankTaken, Status::kRefused,
-                                "rank 1 of job 7 is taken by another living worker"},
+                                "rank 1 of job 7 is taken by another worker, which the aggregator "
+                                "has heard lately"},
                            Case{Reason::kSessionRunning, Status::kPeerMissing,
                                 "job 7 is still in use by another session"}}) {
     ProtocolBed bed;

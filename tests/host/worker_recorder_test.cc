@@ -68,6 +68,28 @@ TEST(WorkerRecorder, SignalWritesAFileAndTheRankGoesOn) {
   EXPECT_EQ(count_files(scratch, "-end.trec"), 1U);
 }
 
+TEST(WorkerRecorder, AttemptsToJoinShareTheirWriters) {
+  const testing::ScratchDirectory scratch;
+  const auto recorder = WorkerRecorder::open(scratch.path(), 1, 3);
+  ASSERT_TRUE(recorder.has_value());
+  (*recorder)->begin_attempt();
+  recorder::Writer* const first = (*recorder)->add_channel();
+  ASSERT_NE(first, nullptr);
+  for (uint32_t attempt = 0; attempt < 2 * recorder::kSectionsMax; attempt++) {
+    (*recorder)->begin_attempt();
+    ASSERT_EQ((*recorder)->add_channel(), first) << attempt;
+    first->add(recorder::Kind::kSent, 1, 3, attempt, Instant());
+  }
+  recorder::Writer* const second = (*recorder)->add_channel();
+  EXPECT_NE(second, nullptr);
+  EXPECT_NE(second, first);
+  (*recorder)->store(recorder::Cause::kEnd);
+  const auto recording = recorder::read_recording_file((*recorder)->path());
+  ASSERT_TRUE(recording.has_value()) << recording.error().text;
+  EXPECT_EQ(recording->sections.size(), 2U);
+  EXPECT_EQ(recording->sections[0].recorded, 2 * recorder::kSectionsMax - 1);  // The last is open.
+}
+
 TEST(WorkerRecorder, FolderThatIsGoneIsAProblemInText) {
   const testing::ScratchDirectory scratch;
   const auto folder = scratch.path() / "f";

@@ -139,6 +139,31 @@ TEST_F(EventTest, RefusedJoinIsNotedWithItsReasonAndSender) {
   EXPECT_EQ(noted[0].reason, wire::Reason::kUnknownJob);
 }
 
+TEST_F(EventTest, AWorkerThatClaimsATakenRankIsNotedOnce) {
+  make({.id = 1, .sources = 2});
+  const auto members = join_all(*bed_);
+  events();
+  for (uint32_t i = 0; i < 3; i++) deliver_join(*bed_, join_message(1, 7'000, 2), worker(5));
+  const auto noted = events();
+  ASSERT_EQ(kinds_of(noted), Kinds{EventKind::kJoinRefused});
+  EXPECT_EQ(noted[0].reason, wire::Reason::kRankTaken);
+  EXPECT_EQ(noted[0].address, worker(5));
+}
+
+TEST_F(EventTest, AWorkerThatReplacesASilentOneIsNotedWithItsEnd) {
+  make({.id = 1, .sources = 2, .silence = Silence::kWait});
+  const auto members = join_all(*bed_);
+  bed_->run_until(bed_->now() + seconds(3));
+  bed_->deliver(encoded(members[0].message(MessageType::kKeepAlive, 0)), worker(0));
+  bed_->run_until(bed_->now() + seconds(1));  // Rank 1 has been silent for four seconds.
+  events();
+  deliver_join(*bed_, join_message(1, 7'000, 2), worker(5));
+  const auto noted = events();
+  ASSERT_THAT(kinds_of(noted), ElementsAre(EventKind::kRankLeft, EventKind::kRankJoined));
+  EXPECT_EQ(noted[0].reason, wire::Reason::kPeerSilent);
+  EXPECT_EQ(noted[1].address, worker(5));
+}
+
 TEST_F(EventTest, StrangersCannotCrowdOutOtherEvents) {
   make({.id = 1, .sources = 1});
   for (uint32_t i = 0; i < 2 * EventRing::kEventsMax; i++) {

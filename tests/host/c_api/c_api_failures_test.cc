@@ -158,7 +158,7 @@ TEST(CApiFailures, FailedJoinStatesTheReason) {
   const std::vector<Rank> ranks = join_all(server.local(), 2);
   const JoinFailure full = failed_join(url_of(server.local(), 1, 2, "", kShortMs));
   EXPECT_EQ(full.status, TRIBUTARY_REFUSED);
-  EXPECT_THAT(full.text, HasSubstr("rank 1 of job 1 is taken by another living worker"));
+  EXPECT_THAT(full.text, HasSubstr("rank 1 of job 1 is taken by another worker"));
 }
 
 // --- During an all-reduce ---
