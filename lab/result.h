@@ -45,7 +45,7 @@ struct DurationSummary {
 
 /// A worker's time, traffic and contributions.
 struct WorkerResult {
-  Duration computed;
+  Duration computed;                ///< With the input pipeline and the copies from and to the GPU.
   Duration waited;                  ///< For the network, after its computation had ended.
   Duration slept;                   ///< By the straggler pattern.
   uint32_t iterations = 0;          ///< Completed.

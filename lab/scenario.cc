@@ -10,7 +10,9 @@
 
 #include "lab/backends/backend.h"
 #include "lab/backends/trio_node.h"
+#include "lab/result.h"
 #include "lab/scenario_file.h"
+#include "lab/train_limits.h"
 #include "lab/workload/dnn_shape.h"
 #include "lab/workload/straggler.h"
 #include "memory/shared_memory.h"
@@ -91,10 +93,26 @@ Checked check_sizes(const Scenario& scenario) {
   return {};
 }
 
+/// Refuses a tree of aggregators with a back end that cannot be one.
+Checked check_tree(const Scenario& scenario, const BackendKind& backend) {
+  const bool wants_tree =
+      scenario.topology == Topology::kChassis || scenario.topology == Topology::kTwoLevel;
+  if (!wants_tree || backend.hierarchical) return {};
+  std::vector<std::string> trees;
+  for (const BackendKind& kind : backend_kinds()) {
+    if (kind.hierarchical) trees.push_back(kind.choice.name);
+  }
+  return refused("topology", find_scenario_key("topology")->show(scenario),
+                 fmt::format("{} with backend={}; chassis and two-level with {}",
+                             backend.own_ports ? "star or file" : "star, leaf-spine or file",
+                             backend.choice.name, fmt::join(trees, ", ")));
+}
+
 Checked check_shape(const Scenario& scenario, const BackendKind& backend) {
   if (scenario.topology == Topology::kFile && scenario.topology_file.empty()) {
     return refused("topology_file", "''", "the path of a file, with topology=file");
   }
+  if (auto refusal = check_tree(scenario, backend)) return refusal;
   const bool has_leaves = is_tree(scenario, backend) || scenario.topology == Topology::kLeafSpine;
   if (!has_leaves || scenario.workers % scenario.leaves == 0) return {};
   return refused("leaves", std::to_string(scenario.leaves),
@@ -147,10 +165,8 @@ Checked check_slow_uplinks(const Scenario& scenario, const BackendKind& backend)
   if (slow.racks.empty()) return {};
   const std::string racks = fmt::format("{}", fmt::join(slow.racks, ","));
   if (!is_tree(scenario, backend) && scenario.topology != Topology::kLeafSpine) {
-    return refused(
-        "fabric.slow_racks", racks,
-        "none without uplinks: topology leaf-spine, or chassis and two-level with a back "
-        "end that can be a tree");
+    return refused("fabric.slow_racks", racks,
+                   "none without uplinks: topology chassis, two-level or leaf-spine");
   }
   for (const uint32_t rack : slow.racks) {
     if (rack < scenario.leaves) continue;
@@ -317,6 +333,11 @@ Checked check_memory(const Scenario& scenario, const BackendKind& backend) {
   unscaled.train = 1;
   unscaled.workers = std::min(unscaled.workers, wire::kSourcesMax);  // Of one aggregator.
   const trio_ml::JobConfig job = job_of(unscaled, backend);
+  if (job.timeout < trio_ml::kTimeoutRange.min) {
+    return refused("mitigation.timeout_ms", fmt::format("{}", as_ms(job.timeout)),
+                   fmt::format("{} to {} with backend={}", as_ms(trio_ml::kTimeoutRange.min),
+                               as_ms(trio_ml::kTimeoutRange.max), backend.choice.name));
+  }
   if (job.block_cnt_max > trio_ml::kBlockCntLimit) {
     return refused(
         "window", std::to_string(scenario.window),
@@ -373,10 +394,13 @@ const std::string& name_of(Straggling pattern) {
   return straggler_patterns().at(static_cast<size_t>(pattern)).name;
 }
 
-uint64_t Scenario::link_bits_per_s(uint32_t rank) const {
+bool Scenario::is_slow_link(uint32_t rank) const {
   const auto& slow = slow_links.workers;
-  return std::find(slow.begin(), slow.end(), rank) == slow.end() ? link.rate_bits_per_s
-                                                                 : slow_links.rate_bits_per_s;
+  return std::find(slow.begin(), slow.end(), rank) != slow.end();
+}
+
+uint64_t Scenario::link_bits_per_s(uint32_t rank) const {
+  return is_slow_link(rank) ? slow_links.rate_bits_per_s : link.rate_bits_per_s;
 }
 
 std::optional<Refusal> find_refusal(const Scenario& scenario) {
@@ -388,7 +412,8 @@ std::optional<Refusal> find_refusal(const Scenario& scenario) {
         check_iteration_parts(scenario.model), check_slow_links(scenario),
         check_slow_uplinks(scenario, backend), check_scale(scenario, backend),
         check_congestion(scenario, backend), check_local_steps(scenario, backend),
-        check_backend(scenario, backend), check_quorum(scenario, backend),
+        check_backend(scenario, backend), check_queues(scenario, backend),
+        check_marks(scenario, backend), check_quorum(scenario, backend),
         check_straggler(scenario, backend), check_pfe(scenario), check_memory(scenario, backend)}) {
     if (refusal) return refusal;
   }

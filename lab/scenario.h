@@ -179,8 +179,10 @@ struct StragglerSettings {
   std::vector<uint32_t> workers;
   /// Adds all workers of these leaves to `workers`. Leaf i has the i-th part of the ranks.
   std::vector<uint32_t> racks;
-  double factor = 2;                       ///< fail-slow: multiplies the worker's computation time.
-  double p99_over_p50 = 3;                 ///< heavy-tail: of a worker's computation time.
+  // fail-slow and heavy-tail concern all of a worker's own time: computation, input and copies. A
+  // machine that fails slow is slow in all of them.
+  double factor = 2;                       ///< fail-slow: multiplies the worker's own time.
+  double p99_over_p50 = 3;                 ///< heavy-tail: of a worker's own time.
   Duration pause_at = milliseconds(100);   ///< pause: when the worker's process stops …
   Duration pause_for = milliseconds(500);  ///< … and for how long.
   /// background-flow: rate of the other traffic, as a share of the rate of the worker's link.
@@ -313,6 +315,8 @@ struct Scenario {
   };
   std::vector<Capture> captures;
 
+  /// Returns whether the worker's cable is one of `slow_links`.
+  [[nodiscard]] bool is_slow_link(uint32_t rank) const;
   /// Returns the rate of a worker's cable, unless a topology file sets it.
   [[nodiscard]] uint64_t link_bits_per_s(uint32_t rank) const;
 };

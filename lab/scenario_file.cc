@@ -9,6 +9,7 @@
 
 #include "base/toml_file.h"
 #include "lab/backends/backend.h"
+#include "lab/workload/ddp_workload.h"
 
 namespace tributary::lab {
 namespace {
@@ -43,6 +44,37 @@ bool uses_switchml(const Scenario& scenario) {
 bool is_sharded(const Scenario& scenario) {
   return scenario.backend == Backend::kSharded || scenario.backend == Backend::kShardedLive;
 }
+/// Tells whether blocks complete without late workers, who can then fetch results that were kept, or
+/// skip computation. SwitchML's workers cannot.
+bool lets_workers_skip(const Scenario& scenario) {
+  const BackendKind& backend = backend_kind(scenario.backend);
+  return leaves_out_late(scenario, backend) && backend.switchml == nullptr;
+}
+bool has_timeouts(const Scenario& scenario) { return backend_kind(scenario.backend).mitigates; }
+/// Tells whether timer threads look for stragglers and exclude silent ones.
+bool has_timer_threads(const Scenario& scenario) {
+  return has_timeouts(scenario) && !uses_switchml(scenario) &&
+         scenario.backend != Backend::kOptireduce;
+}
+bool has_pfe(const Scenario& scenario) {
+  return scenario.backend == Backend::kTrioMl || scenario.backend == Backend::kTrioMlWait ||
+         scenario.backend == Backend::kSwitchmlOnTrio;
+}
+/// Tells whether each of the scenario's patterns can delay anybody.
+bool can_straggle(const Scenario& scenario) {
+  const StragglerSettings& straggler = scenario.straggler;
+  for (const Straggling sleep :
+       {Straggling::kSlowWorker, Straggling::kSlowWorkerEach, Straggling::kSlowWorkerFixed}) {
+    if (uses(scenario, sleep) && straggler.probability == 0) return false;
+  }
+  const bool is_slower = straggler.factor > 1 || !uses(scenario, Straggling::kFailSlow);
+  const bool varies = straggler.p99_over_p50 > 1 || !uses(scenario, Straggling::kHeavyTail);
+  if (!is_slower || !varies) return false;
+  if (!uses(scenario, Straggling::kFailSlow) && !uses(scenario, Straggling::kHeavyTail))
+    return true;
+  const Workload workload = workload_of(scenario);
+  return workload.forward + workload.backward > Duration();
+}
 bool has_leaves(const Scenario& scenario) {
   return scenario.topology != Topology::kStar && scenario.topology != Topology::kFile;
 }
@@ -65,6 +97,23 @@ const std::array kDependentKeys = std::to_array<DependentKey>({
      "any with fabric.slow_racks"},
     {"fabric.loss_run", [](const Scenario& s) { return s.fabric.faults.loss > 0; },
      "1, or any with fabric.loss above 0"},
+    {"mitigation.timeout_ms", has_timeouts,
+     "10, or any with backend=trio-ml, switchml-64-timeout, live, sharded-live or optireduce"},
+    {"mitigation.timer_threads", has_timer_threads,
+     "100, or any with backend=trio-ml, live or sharded-live"},
+    {"mitigation.permanent_after_ms", has_timer_threads,
+     "1000, or any with backend=trio-ml, live or sharded-live"},
+    {"mitigation.history", lets_workers_skip,
+     "64, or any with backend=trio-ml, live, sharded-live or optireduce, or with mitigation.quorum "
+     "below the number of workers"},
+    {"mitigation.catch_up", lets_workers_skip,
+     "skip, or compute with backend=trio-ml, live, sharded-live or optireduce, or with "
+     "mitigation.quorum below the number of workers"},
+    {"pfe.*", has_pfe, "any with backend=trio-ml, trio-ml-wait or switchml-on-trio"},
+    {"straggler.pattern", can_straggle,
+     "none, or patterns that can act: slow-worker… with straggler.probability above 0; fail-slow "
+     "and heavy-tail with straggler.factor and straggler.p99_over_p50 above 1 and a model that "
+     "computes"},
     {"straggler.probability",
      [](const Scenario& s) {
        return uses(s, Straggling::kSlowWorker) || uses(s, Straggling::kSlowWorkerEach) ||

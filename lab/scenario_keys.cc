@@ -371,10 +371,12 @@ void add_straggler_keys(Keys& keys) {
       "straggler.racks", "adds all workers of these leaves, separated by commas",
       [](auto& s) -> auto& { return s.straggler.racks; }, show_numbers, parse_numbers));
   keys.push_back(number_key(
-      "straggler.factor", 1, 1000, "fail-slow: factor of the computation time",
+      "straggler.factor", 1, 1000,
+      "fail-slow: factor of the time for computation, input and copies",
       [](auto& s) -> auto& { return s.straggler.factor; }));
   keys.push_back(number_key(
-      "straggler.p99_over_p50", 1, 1000, "heavy-tail: p99 over p50 of the computation time",
+      "straggler.p99_over_p50", 1, 1000,
+      "heavy-tail: p99 over p50 of the time for computation, input and copies",
       [](auto& s) -> auto& { return s.straggler.p99_over_p50; }));
   keys.push_back(time_key(
       "straggler.pause_at_ms", "pause: start of the pause",

@@ -31,7 +31,10 @@ tl::unexpected<Error> refused(const SharedJob& job, const std::string& key,
 Scenario network_alone(const Scenario& network) {
   Scenario alone;
   alone.backend = Backend::kRing;
-  alone.topology = network.topology;
+  // A ring cannot be a tree, but leaves and uplinks of a leaf-spine follow the same rules.
+  const bool has_leaves =
+      network.topology != Topology::kStar && network.topology != Topology::kFile;
+  alone.topology = has_leaves ? Topology::kLeafSpine : network.topology;
   alone.topology_file = network.topology_file;
   alone.leaves = network.leaves;
   alone.spines = network.spines;
@@ -39,31 +42,21 @@ Scenario network_alone(const Scenario& network) {
   alone.link = network.link;
   alone.fabric = network.fabric;
   alone.slow_links = network.slow_links;
+  alone.slow_uplinks = network.slow_uplinks;
   alone.train = network.train;
   alone.window = std::max(alone.window, network.train);
   alone.pfe = network.pfe;
   alone.timeline = network.timeline;
   alone.captures = network.captures;
   alone.limit = network.limit;
-  alone.host.retransmission = true;  // Each job's own setting is checked with it.
+  // Each job's own setting is checked with it.
+  alone.gradients = 1;
+  alone.host.retransmission = true;
   return alone;
 }
 
-Result<void> check_network(const Scenario& network) {
-  if (const auto good = check(network_alone(network)); !good) return good;
-  const bool has_leaves =
-      network.topology != Topology::kStar && network.topology != Topology::kFile;
-  if (has_leaves && network.workers % network.leaves != 0) {
-    return failure(
-        fmt::format("leaves={} is not allowed; allowed: a number that divides workers={}",
-                    network.leaves, network.workers));
-  }
-  // The uplinks exist whichever back ends the jobs have.
-  Scenario with_uplinks = network_alone(network);
-  if (has_leaves) with_uplinks.topology = Topology::kLeafSpine;
-  with_uplinks.slow_uplinks = network.slow_uplinks;
-  return check(with_uplinks);
-}
+/// The uplinks exist whichever back ends the jobs have.
+Result<void> check_network(const Scenario& network) { return check(network_alone(network)); }
 
 Result<void> check_name(const SharedJob& job) {
   constexpr size_t kLongest = 32;

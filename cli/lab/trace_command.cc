@@ -25,6 +25,7 @@ namespace tributary::cli {
 namespace {
 
 constexpr const char* kCommand = "tributary lab trace";
+constexpr const char* kIterationsKey = "iterations";
 
 struct TraceFlags {
   std::string scenario_path;
@@ -93,7 +94,8 @@ Result<void> check_taps(const TraceFlags& flags, const lab::Scenario& scenario) 
 }
 
 Result<Wanted> wanted_of(const TraceFlags& flags) {
-  const auto scenario = read_scenario(flags.scenario_path, flags.settings);
+  const auto scenario =
+      read_scenario(flags.scenario_path, trace_settings(flags.scenario_path, flags.settings));
   if (!scenario) return tl::unexpected(scenario.error());
   const auto filter = filter_of(flags);
   if (!filter) return tl::unexpected(filter.error());
@@ -166,7 +168,8 @@ int show_accounting(const TraceFlags& flags) {
                     "packets or times; --node selects an aggregator",
                     kExitUsage);
   }
-  const auto scenario = read_scenario(flags.scenario_path, flags.settings);
+  const auto scenario =
+      read_scenario(flags.scenario_path, trace_settings(flags.scenario_path, flags.settings));
   if (!scenario) return complain(kCommand, scenario.error().text, kExitUsage);
   lab::AccountingObserver observer(flags.filter.node);
   const auto result = run_with_progress(*scenario, observer);
@@ -204,6 +207,16 @@ void add_number(CLI::App& command, const char* name, std::optional<uint64_t>& va
 }
 
 }  // namespace
+
+std::vector<WrittenKey> trace_settings(const std::string& scenario_path,
+                                       std::vector<WrittenKey> settings) {
+  const bool counts = std::any_of(settings.begin(), settings.end(),
+                                  [](const WrittenKey& key) { return key.name == kIterationsKey; });
+  if (!counts && scenario_path.empty()) {
+    settings.push_back({.name = kIterationsKey, .text = "1", .where = ""});
+  }
+  return settings;
+}
 
 void add_lab_trace(CLI::App& lab, int& exit_code) {
   CLI::App* command = lab.add_subcommand(
@@ -250,6 +263,7 @@ void add_lab_trace(CLI::App& lab, int& exit_code) {
       ->type_name("FILE");
   add_scenario_flags(*command, flags->settings);
   command->footer(
+      "Without a file and without --iterations, the run has one iteration.\n\n"
       "Examples:\n"
       "  tributary lab trace --workers 2 --iterations 1 --block 3\n"
       "  tributary lab trace --workers 2 --iterations 1 --packet 7 --json packet7.jsonl\n"

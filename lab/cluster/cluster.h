@@ -70,15 +70,15 @@ class Cluster {
   [[nodiscard]] bool advance(Instant end, F&& done);
   /// Does the same with an observer. A separate function, so that runs without one pay nothing.
   [[nodiscard]] bool advance_observed(Instant end, const std::function<bool()>& done);
-  void begin_timeline();
+  void begin_counting();
   [[nodiscard]] Result<void> step(JobRun& job);
   [[nodiscard]] Result<void> run_jobs();
   [[nodiscard]] Result<void> run_to_end(RunObserver* observer);
   /// Returns the losses of machines, cables and hosts, by place and reason.
   /// @param network The result of collect_network().
   [[nodiscard]] std::vector<Loss> losses(const RunResult& network) const;
-  /// Returns warnings about trains: they are too long for a job's buckets, or buffers, queues or cables
-  /// lost them. @param network As above.
+  /// Returns warnings about trains: they are too long for a job's buckets, congestion control counts
+  /// them, or buffers, queues or cables lost them. @param network As above.
   [[nodiscard]] std::vector<std::string> train_warnings(const RunResult& network) const;
   /// Returns warnings about workers that dropped out and about a pause after the end of the run.
   [[nodiscard]] static std::vector<std::string> job_warnings(const JobRun& job,
@@ -104,8 +104,9 @@ class Cluster {
   std::optional<net::LinkId> timeline_link_;
   std::vector<uint64_t> timeline_;
   uint64_t timeline_later_ = 0;
-  bool trains_ = false;  ///< A job has begun to train.
-  Instant began_at_;     ///< Of the first job's training.
+  bool trains_ = false;                ///< A job has begun to train.
+  Instant began_at_;                   ///< Of the first job's training.
+  std::vector<uint64_t> sent_before_;  ///< By link: bytes sent by then.
   RunObserver* observer_ = nullptr;
   std::vector<InspectedNode*> inspected_;  ///< The aggregators, as the observer sees them.
   bool ended_by_observer_ = false;

@@ -45,10 +45,19 @@ void share_host(ClusterPlan& plan, uint32_t number, uint32_t rank, const std::st
   plan.nic_bits_per_s[rank] = kLoopbackBitsPerS;
 }
 
-/// Adds a server host at the worker's switch, with the same cable and NIC.
+/// Returns the rate at which the worker's host would send if its cable were not a slow one. A
+/// topology file, which has no slow cables, sets each cable's rate.
+uint64_t usual_bits_per_s(const Scenario& scenario, uint32_t rank, uint64_t nic_bits_per_s) {
+  if (!scenario.is_slow_link(rank)) return nic_bits_per_s;
+  return std::min(scenario.link.rate_bits_per_s, scenario.host.nic_bits_per_s);
+}
+
+/// Adds a server host at the worker's switch, with the same NIC and a cable like the worker's; but
+/// the cable has the usual rate if the worker's is one of the scenario's slow cables.
 /// @param cable The worker's, before share_host() moved it.
-void add_host(ClusterPlan& plan, uint32_t number, const std::string& worker,
+void add_host(ClusterPlan& plan, const Scenario& scenario, uint32_t number, uint32_t rank,
               const net::CableSpec& cable) {
+  const std::string& worker = plan.place.workers[rank];
   const bool worker_is_a = cable.a.node == worker;
   net::attach(plan.topology, server_name(plan.place, number), kServerKind,
               worker_is_a ? cable.b.node : cable.a.node, {});
@@ -56,6 +65,11 @@ void add_host(ClusterPlan& plan, uint32_t number, const std::string& worker,
   const bool server_is_a = own.a.node == server_name(plan.place, number);
   own.forth = worker_is_a == server_is_a ? cable.forth : cable.back;
   own.back = worker_is_a == server_is_a ? cable.back : cable.forth;
+  if (!scenario.is_slow_link(rank)) return;
+  net::LinkConfig& out = server_is_a ? own.forth : own.back;
+  net::LinkConfig& in = server_is_a ? own.back : own.forth;
+  out.rate_bits_per_s = usual_bits_per_s(scenario, rank, out.rate_bits_per_s);
+  in.rate_bits_per_s = scenario.link.rate_bits_per_s;
 }
 
 /// Returns where the back end's servers stand.
@@ -84,7 +98,9 @@ std::vector<uint32_t> planned_weights(const Scenario& scenario,
   std::vector<plan::Machine> machines;
   for (uint32_t i = 0; i < scenario.workers + scenario.aggregators.spare; i++) {
     const bool works = i < scenario.workers;
-    const auto link = static_cast<double>(link_bits_per_s[i % scenario.workers]);
+    const uint32_t rank = i % scenario.workers;
+    const auto link = static_cast<double>(
+        works ? link_bits_per_s[rank] : usual_bits_per_s(scenario, rank, link_bits_per_s[rank]));
     machines.push_back({.name = std::to_string(i),
                         .link_bytes_per_s = link / kBitsPerByte,
                         .sum_bytes_per_s = sum_s > 0 ? block_bytes / sum_s : plan::kUnlimited,
@@ -127,7 +143,7 @@ std::vector<uint32_t> place_servers(ClusterPlan& plan, const Scenario& scenario,
     if (i < scenario.workers) {
       share_host(plan, number, rank, workers[rank]);
     } else {
-      add_host(plan, number, workers[rank], cables[rank]);
+      add_host(plan, scenario, number, rank, cables[rank]);
     }
     placed.push_back(weights[i]);
   }

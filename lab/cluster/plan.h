@@ -4,10 +4,9 @@
 ///
 /// Model:   Trees follow docs/aggregation-protocol.md §7: leaves add their workers' gradients, the
 ///          top adds the leaves' sums. The top waits kTopTimeoutFactor times as long as a leaf,
-///          which takes up to two timeouts, so a leaf completes without its straggler first. A back
-///          end that cannot be a tree has all workers at one aggregator, as SwitchML in the Trio
-///          paper (§6.1). Results go to a multicast group; in a tree, from each leaf to its
-///          workers.
+///          which takes up to two timeouts, so a leaf completes without its straggler first. check()
+///          refuses a tree for a back end that cannot be one. Results go to a multicast group; in a
+///          tree, from each leaf to its workers.
 /// Errors:  Assumes a scenario that passed check(). Refuses topology files that cannot be read, or
 ///          that do not fit the scenario.
 /// Tests:   tests/lab/cluster/plan_test.cc

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <functional>
 #include <iterator>
 #include <map>
 #include <utility>
@@ -112,10 +111,18 @@ std::vector<double> iterations_ms(const Runs& runs) {
 }
 
 template <class Value>
-double mean_over(const Runs& runs, Value&& value) {
+Sample sample_over(const Runs& runs, Value&& value) {
   std::vector<double> all;
   for (const RunResult* run : runs) all.push_back(value(*run));
-  return sample_of(all).mean;
+  return sample_of(all);
+}
+
+/// Sets the mean of a share of the blocks, and its statistics if there are several seeds.
+void set_share(const Runs& runs, double (RunResult::*share)() const, std::optional<double>& mean,
+               std::optional<Sample>& sample) {
+  const Sample all = sample_over(runs, [share](const RunResult& run) { return (run.*share)(); });
+  mean = all.mean;
+  if (all.count > 1) sample = all;
 }
 
 /// Returns the runs of a cell's seeds, or the reason of the first that failed.
@@ -147,16 +154,16 @@ CompareRow make_row(const CompareCase& at, const CompareCell& cell, const Result
   row.iteration_ms = sample.mean;
   if (sample.count > 1) row.iteration_sample = sample;
   row.least_comm_ms = least_comm_ms(cell.scenario, backend_kind(cell.backend));
-  const auto mean = [&runs](auto&& value) { return mean_over(*runs, value); };
+  const auto mean = [&runs](auto&& value) { return sample_over(*runs, value).mean; };
   row.sent_mb = mean([&](const RunResult& run) {
     return static_cast<double>(run.workers.at(0).wire_bytes_sent) / 1e6 / iterations;
   });
   row.received_mb = mean([&](const RunResult& run) {
     return static_cast<double>(run.workers.at(0).wire_bytes_received) / 1e6 / iterations;
   });
-  row.degraded_fraction = mean([](const RunResult& run) { return run.degraded_fraction(); });
-  row.skipped_fraction = mean([](const RunResult& run) { return run.skipped_fraction(); });
-  row.missed_fraction = mean([](const RunResult& run) { return run.missed_fraction(); });
+  set_share(*runs, &RunResult::degraded_fraction, row.degraded_fraction, row.degraded_sample);
+  set_share(*runs, &RunResult::skipped_fraction, row.skipped_fraction, row.skipped_sample);
+  set_share(*runs, &RunResult::missed_fraction, row.missed_fraction, row.missed_sample);
   row.retransmissions = mean(
       [](const RunResult& run) { return sum_over_workers(run, &WorkerResult::retransmissions); });
   row.aggregators = runs->front()->aggregators;
@@ -179,9 +186,11 @@ std::string shown(const std::optional<double>& value, double factor = 1) {
 }
 
 /// Returns the value with the standard error of its mean: "86 ± 1.2".
-std::string shown(const std::optional<double>& value, const std::optional<Sample>& sample) {
-  if (!sample || sample->standard_error == 0) return shown(value);
-  return fmt::format("{} ± {}", shown(value), short_number(sample->standard_error));
+std::string shown(const std::optional<double>& value, const std::optional<Sample>& sample,
+                  double factor = 1) {
+  if (!sample || sample->standard_error == 0) return shown(value, factor);
+  return fmt::format("{} ± {}", shown(value, factor),
+                     short_number(sample->standard_error * factor));
 }
 
 Json or_null(const std::optional<double>& value) {
@@ -235,9 +244,10 @@ std::string case_table(Backend baseline, std::span<const CompareRow> rows) {
     table.add({name_of(row.backend) + (row.backend == baseline ? " *" : ""),
                shown(row.iteration_ms, row.iteration_sample),
                shown(row.speedup, row.speedup_sample), shown(row.paper), shown(row.least_comm_ms),
-               shown(row.sent_mb), shown(row.received_mb), shown(row.degraded_fraction, 100),
-               shown(row.skipped_fraction, 100), shown(row.missed_fraction, 100),
-               shown(row.retransmissions)});
+               shown(row.sent_mb), shown(row.received_mb),
+               shown(row.degraded_fraction, row.degraded_sample, 100),
+               shown(row.skipped_fraction, row.skipped_sample, 100),
+               shown(row.missed_fraction, row.missed_sample, 100), shown(row.retransmissions)});
     after += fmt::format("  {}: {}\n", name_of(row.backend), row.bottleneck);
   }
   return fmt::format("{}\n{}\n{}{}", case_text(rows.front().at), table.text(), resource_table(rows),
@@ -259,86 +269,18 @@ std::string seeds_text(std::span<const CompareRow> rows) {
       "  ±: standard error of the mean over {} seeds; other values are means over them.\n", seeds);
 }
 
-/// A candidate for a plot's x axis.
-struct Axis {
-  const char* label;
-  double factor;
-  double (*value)(const CompareCase& at);
-};
-constexpr Axis kAxes[] = {
-    {"straggling probability (%)", 100, [](const CompareCase& at) { return at.straggling; }},
-    {"loss on each link (%)", 100, [](const CompareCase& at) { return at.loss; }},
-    {"workers", 1, [](const CompareCase& at) { return static_cast<double>(at.workers); }}};
-
-/// Returns the axis with the most values, the first of equals.
-const Axis& longest_axis(std::span<const CompareRow> rows) {
-  const Axis* longest = &kAxes[0];
-  size_t most = 0;
-  for (const Axis& axis : kAxes) {
-    std::map<double, bool> values;
-    for (const CompareRow& row : rows) values[axis.value(row.at)] = true;
-    if (values.size() > most) longest = &axis;
-    most = std::max(most, values.size());
+/// Returns a line about the trains of the rows; empty if all have single packets.
+std::string trains_text(std::span<const CompareRow> rows) {
+  uint32_t least = UINT32_MAX;
+  uint32_t most = 1;
+  for (const CompareRow& row : rows) {
+    if (!row.refusal.empty()) continue;
+    least = std::min(least, row.train);
+    most = std::max(most, row.train);
   }
-  return *longest;
-}
-
-/// Returns the values of a case that are not on the axis.
-std::string rest_of(const CompareCase& at, const Axis& axis) {
-  std::string text = name_of(at.model);
-  for (const Axis& other : kAxes) {
-    if (&other == &axis) continue;
-    text += fmt::format(", {} {}", other.label, short_number(other.value(at) * other.factor));
-  }
-  return text;
-}
-
-/// A quantity with plots of its own.
-struct Plotted {
-  const char* title;  ///< Before the case.
-  const char* y_label;
-  double factor;
-  std::optional<double> (*value)(const CompareRow& row);
-  double (*error)(const CompareRow& row);
-  bool only_if_nonzero;
-};
-constexpr Plotted kPlotted[] = {
-    {"", "mean iteration (ms)", 1, [](const CompareRow& row) { return row.iteration_ms; },
-     [](const CompareRow& row) {
-       return of_sample(row.iteration_sample, &Sample::standard_error).value_or(0);
-     },
-     false},
-    {"Degraded: ", "results that lack a worker (%)", 100,
-     [](const CompareRow& row) { return row.degraded_fraction; },
-     [](const CompareRow& /*row*/) { return 0.0; }, true},
-    {"Skipped: ", "of blocks that a worker skipped (%)", 100,
-     [](const CompareRow& row) { return row.skipped_fraction; },
-     [](const CompareRow& /*row*/) { return 0.0; }, true},
-    {"Missed: ", "sums that a worker missed (%)", 100,
-     [](const CompareRow& row) { return row.missed_fraction; },
-     [](const CompareRow& /*row*/) { return 0.0; }, true}};
-
-/// Returns the line of this name in the plot of this title. Adds them if they are not there yet.
-PlotSeries& line_of(std::vector<LinePlot>& plots, const std::string& title, const char* y_label,
-                    const Axis& axis, const std::string& name) {
-  auto plot = std::find_if(plots.begin(), plots.end(),
-                           [&](const LinePlot& known) { return known.title == title; });
-  if (plot == plots.end()) {
-    plots.push_back({.title = title,
-                     .x_label = axis.label,
-                     .y_label = y_label,
-                     .series = {},
-                     .height_px = 360,
-                     .y_from_zero = true});
-    plot = std::prev(plots.end());
-  }
-  auto line = std::find_if(plot->series.begin(), plot->series.end(),
-                           [&](const PlotSeries& known) { return known.name == name; });
-  if (line == plot->series.end()) {
-    plot->series.push_back({.name = name, .points = {}, .band = true});
-    line = std::prev(plot->series.end());
-  }
-  return *line;
+  if (most == 1) return {};
+  return fmt::format("  Trains of {} packets; --set train=1 for single packets.\n",
+                     least == most ? std::to_string(most) : fmt::format("{} to {}", least, most));
 }
 
 }  // namespace
@@ -378,7 +320,7 @@ std::string compare_text(const Comparison& comparison, std::span<const CompareRo
       "  degraded: results without every worker; skipped: of blocks that some worker did not\n"
       "  compute, to catch up; missed: sums that a late worker can get nowhere.\n"
       "  passes, recirculated: through the Tofino's pipes; SwitchML has two sets of the slots.\n");
-  text += seeds_text(rows);
+  text += seeds_text(rows) + trains_text(rows);
   std::map<std::string, bool> sources;
   for (const CompareRow& row : rows) {
     if (row.paper) sources[row.paper_source] = true;
@@ -418,6 +360,10 @@ std::string compare_json(const Comparison& comparison, std::span<const CompareRo
         {"low", or_null(of_sample(row.iteration_sample, &Sample::low))},
         {"high", or_null(of_sample(row.iteration_sample, &Sample::high))},
         {"speedup_standard_error", or_null(of_sample(row.speedup_sample, &Sample::standard_error))},
+        {"degraded_standard_error",
+         or_null(of_sample(row.degraded_sample, &Sample::standard_error))},
+        {"skipped_standard_error", or_null(of_sample(row.skipped_sample, &Sample::standard_error))},
+        {"missed_standard_error", or_null(of_sample(row.missed_sample, &Sample::standard_error))},
         {"model_digest", model_digest()}};
     for (size_t i = 0; i < std::size(kResources); i++) {
       json[kResources[i].key] = or_null(i < row.resources.size() ? row.resources[i] : std::nullopt);
@@ -434,57 +380,29 @@ std::string compare_csv(std::span<const CompareRow> rows) {
   std::string text =
       "model,workers,loss,straggling,backend,refused,iteration_ms,speedup,paper,least_comm_ms,"
       "sent_mb,received_mb,degraded_fraction,skipped_fraction,missed_fraction,retransmissions,"
-      "bottleneck,train,seed,seeds,standard_error,speedup_standard_error";
+      "bottleneck,train,seed,seeds,standard_error,speedup_standard_error,"
+      "degraded_standard_error,skipped_standard_error,missed_standard_error";
   for (const Resource& resource : kResources) text += fmt::format(",{}", resource.key);
   text += '\n';
   for (const CompareRow& row : rows) {
-    text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}",
+    text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}",
                         csv_field(name_of(row.at.model)), row.at.workers, row.at.loss,
                         row.at.straggling, csv_field(name_of(row.backend)), csv_field(row.refusal),
                         field(row.iteration_ms), field(row.speedup), field(row.paper),
                         field(row.least_comm_ms), field(row.sent_mb), field(row.received_mb),
                         field(row.degraded_fraction), field(row.skipped_fraction),
                         field(row.missed_fraction), field(row.retransmissions),
-                        csv_field(row.bottleneck), row.train, row.seed, row.seeds,
-                        field(of_sample(row.iteration_sample, &Sample::standard_error)),
-                        field(of_sample(row.speedup_sample, &Sample::standard_error)));
+                        csv_field(row.bottleneck), row.train, row.seed, row.seeds);
+    for (const auto* sample : {&row.iteration_sample, &row.speedup_sample, &row.degraded_sample,
+                               &row.skipped_sample, &row.missed_sample}) {
+      text += ',' + field(of_sample(*sample, &Sample::standard_error));
+    }
     for (size_t i = 0; i < std::size(kResources); i++) {
       text += fmt::format(",{}", i < row.resources.size() ? field(row.resources[i]) : "");
     }
     text += '\n';
   }
   return text;
-}
-
-std::vector<LinePlot> compare_plots(std::span<const CompareRow> rows) {
-  std::vector<LinePlot> plots;
-  if (rows.empty()) return plots;
-  const Axis& axis = longest_axis(rows);
-  std::map<std::string, std::vector<PlotPoint>> paper;  // By title.
-  for (const Plotted& plotted : kPlotted) {
-    std::vector<LinePlot> made;
-    bool is_zero = true;
-    for (const CompareRow& row : rows) {
-      const std::optional<double> value = plotted.value(row);
-      if (!value) continue;
-      const std::string title = plotted.title + rest_of(row.at, axis);
-      PlotSeries& line = line_of(made, title, plotted.y_label, axis, name_of(row.backend));
-      const double x = axis.value(row.at) * axis.factor;
-      line.points.push_back({x, *value * plotted.factor, plotted.error(row)});
-      is_zero = is_zero && *value == 0;
-      if (&plotted == &kPlotted[0] && row.paper && row.speedup) {
-        paper[title].push_back({x, *row.iteration_ms * *row.speedup / *row.paper});
-      }
-    }
-    if (is_zero && plotted.only_if_nonzero) continue;
-    std::move(made.begin(), made.end(), std::back_inserter(plots));
-  }
-  for (LinePlot& plot : plots) {
-    if (!paper.contains(plot.title)) continue;
-    plot.series.push_back(
-        {.name = "paper's speed-up", .points = paper[plot.title], .marks_only = true});
-  }
-  return plots;
 }
 
 }  // namespace tributary::lab

@@ -43,7 +43,10 @@ struct CompareRow {
   std::optional<double> degraded_fraction = {};
   std::optional<double> skipped_fraction = {};  ///< Blocks that some worker did not compute.
   std::optional<double> missed_fraction = {};   ///< Sums that never reached a worker.
-  std::optional<double> retransmissions = {};   ///< Of all workers, in the whole run.
+  std::optional<Sample> degraded_sample = {};   ///< Of the shares; none with one seed.
+  std::optional<Sample> skipped_sample = {};
+  std::optional<Sample> missed_sample = {};
+  std::optional<double> retransmissions = {};  ///< Of all workers, in the whole run.
   /// Resources of the aggregators, in the order of the columns; empty if not run. These, the
   /// bottleneck and the aggregators are those of the first seed.
   std::vector<std::optional<double>> resources = {};

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// A comparison: each back end with the same models, workers, losses and stragglers.
-///               experiments/compare.toml
-/// is an example: the keys of a scenario, and a table [compare] with the lists backends, models,
-/// workers, loss and straggling, and the baseline of the speed-ups.
+/// A comparison: each back end with the same models, workers, losses and stragglers. A file has the keys
+/// of a scenario and a table [compare], as experiments/compare.toml.
 ///
 /// Model:   A case is one of models x workers x loss x straggling. A cell is a back end in a case:
 ///          one scenario, with each seed if it involves chance. Settings win over a cell's values.
+///          Trains have up to 64 packets, fewer where tensors are short.
 /// Shapes:  Cells in the order of cases, then of back ends.
 /// Errors:  A back end that refuses a case gives a cell with the reason and no point. If no cell has
 ///          a point, the first reason is the error.

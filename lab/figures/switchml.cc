@@ -17,7 +17,7 @@ constexpr uint32_t kGradients = 256;
 
 uint32_t paper_pool(uint32_t gbps) { return gbps > 10 ? 512 : 128; }
 
-Result<Point> tensor_point(const FigureOptions& options, const TensorRun& run) {
+Scenario tensor_scenario(const TensorRun& run) {
   Scenario scenario;
   scenario.backend = run.backend;
   scenario.workers = run.workers;
@@ -37,11 +37,17 @@ Result<Point> tensor_point(const FigureOptions& options, const TensorRun& run) {
   scenario.iterations = run.iterations;
   scenario.train = run.train;
   scenario.timeline = run.timeline;
-  return figure_point(options,
-                      fmt::format("{}{} {} workers {} Gbit/s pool {} loss {} delay {:.0f} us",
-                                  name_of(run.backend), run.rdma ? " RDMA" : "", run.workers,
-                                  run.gbps, run.pool, run.loss, as_us(run.more_delay)),
-                      std::move(scenario));
+  return scenario;
+}
+
+std::string tensor_label(const TensorRun& run) {
+  return fmt::format("{}{} {} workers {} Gbit/s pool {} loss {} delay {:.0f} us",
+                     name_of(run.backend), run.rdma ? " RDMA" : "", run.workers, run.gbps, run.pool,
+                     run.loss, as_us(run.more_delay));
+}
+
+Result<Point> tensor_point(const FigureOptions& options, const TensorRun& run) {
+  return figure_point(options, tensor_label(run), tensor_scenario(run));
 }
 
 LinePlot switchml_plot(std::string title, std::string x_label, std::string y_label,

@@ -241,11 +241,15 @@ const std::vector<StragglerKind>& straggler_kinds() {
        .needs_typical_iteration = true,
        .make = make_fixed},
       {.id = Straggling::kFailSlow,
-       .choice = {"fail-slow", "certain workers' computation takes a constant factor longer"},
+       .choice =
+           {"fail-slow",
+            "certain workers take a constant factor longer for computation, input and copies"},
        .make = make<FailSlow>},
       {.id = Straggling::kHeavyTail,
-       .choice = {"heavy-tail",
-                  "every worker's computation varies, with a given ratio of P99 to P50"},
+       .choice =
+           {"heavy-tail",
+            "every worker's time for computation, input and copies varies, with a given ratio "
+            "of P99 to P50"},
        .make = make<HeavyTail>},
       {.id = Straggling::kPause,
        .choice = {"pause", "certain workers' processes stand still once, for a given time"},

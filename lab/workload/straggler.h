@@ -36,7 +36,8 @@ class StragglerPattern {
 
   /// Returns a worker's sleep. @param delay_point iteration * host::kDelayPoints + point.
   [[nodiscard]] virtual Duration delay_at(uint32_t worker, uint64_t delay_point) const;
-  /// Returns the factor of a worker's computation time in an iteration.
+  /// Returns the factor of a worker's own time in an iteration: of its computation, its input
+  /// pipeline, and its copies between GPU and host.
   [[nodiscard]] virtual double compute_factor(uint32_t worker, uint32_t iteration) const;
   /// Returns false for a worker that joins the job and never sends a gradient.
   [[nodiscard]] virtual bool contributes(uint32_t worker) const;

@@ -61,6 +61,21 @@ TEST(RunAccounting, NoLinkIsUsedMoreThanAlways) {
   EXPECT_LE(most, 1.0);
 }
 
+// Joins come before the training, and are most of the bytes of a run with two small packets.
+TEST(RunAccounting, UseOfALinkIsThatOfTheTraining) {
+  Scenario scenario = exchange_only(Backend::kTrioMl, 4 * 64);
+  scenario.gradients = 64;
+  scenario.iterations = 2;
+  const RunResult result = run_well(scenario);
+  const auto link = std::ranges::find(result.links, "worker-0.0>switch.0", &LinkResult::name);
+  ASSERT_NE(link, result.links.end());
+  // Two packets of 256 + 32 + 66 bytes at 100 Gbit/s, and at most two short control messages.
+  const double share = 2 * 354 * 8 / 100e9 / in_seconds(result.total);
+  EXPECT_GE(link->utilisation, 0.999 * share);
+  EXPECT_LE(link->utilisation, 1.3 * share);
+  EXPECT_GT(link->bytes, 2U * 354 * 2);
+}
+
 // In bursts the mean over the whole run is far below the use while threads work.
 TEST(RunAccounting, FullestPartOfARunIsAtLeastItsMean) {
   for (const int64_t compute_ms : {0, 60}) {

@@ -133,6 +133,20 @@ TEST(CongestionRun, WithoutMarksNothingChangesButTheStart) {
   EXPECT_LE(in_seconds(with.mean_iteration), in_seconds(without.mean_iteration) * 1.05);
 }
 
+TEST(CongestionRun, TrainsAreAllowedWithAWarning) {
+  const auto warnings_of = [](host::CongestionControl control) {
+    Scenario scenario = incast(Backend::kWaitingSwitch, control);
+    scenario.train = 2;
+    return run_well(scenario).warnings;
+  };
+  EXPECT_THAT(warnings_of(host::CongestionControl::kDctcp),
+              ::testing::Contains(
+                  HasSubstr("With host.congestion=dctcp windows grow and shrink by whole trains")));
+  for (const std::string& text : warnings_of(host::CongestionControl::kNone)) {
+    EXPECT_THAT(text, ::testing::Not(HasSubstr("host.congestion")));
+  }
+}
+
 TEST(CongestionRun, RefusesBackEndsWithoutAWindow) {
   const auto refusal = [](Backend backend) {
     Scenario scenario = incast(backend, host::CongestionControl::kAimd);

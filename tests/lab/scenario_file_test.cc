@@ -45,7 +45,7 @@ TEST(ScenarioFile, EmptyFileIsThePapersSetUp) {
 TEST(ScenarioFile, SetsKeysOfEveryKind) {
   const Scenario s = accepted(R"(
 workers = 4
-backend = "waiting-switch"
+backend = "optireduce"
 payload = "elided"
 [link]
 rate_gbps = 25
@@ -64,7 +64,7 @@ pattern = "slow-worker"
 probability = 0.16
 )");
   EXPECT_EQ(s.workers, 4);
-  EXPECT_EQ(s.backend, Backend::kWaitingSwitch);
+  EXPECT_EQ(s.backend, Backend::kOptireduce);
   EXPECT_EQ(s.link.rate_bits_per_s, 25'000'000'000);
   EXPECT_EQ(s.link.propagation, picoseconds(500));
   EXPECT_EQ(s.link.faults.loss, 1e-3);
@@ -86,6 +86,7 @@ TEST(ScenarioFile, NamesSeveralStragglersAndPatterns) {
 topology = "chassis"
 [straggler]
 pattern = "fail-slow+slow-worker"
+probability = 0.1
 workers = [4, 1, 4]
 racks = [1]
 )");
@@ -220,6 +221,43 @@ TEST(ScenarioFile, RefusesKeysWithoutEffect) {
   EXPECT_EQ(refusal("straggler.pause_for_ms = 20\n"),
             "s.toml:1: straggler.pause_for_ms=20 has no effect; allowed: any with "
             "straggler.pattern=pause");
+}
+
+TEST(ScenarioFile, RefusesKeysWithoutEffectOnTheBackEnd) {
+  EXPECT_EQ(refusal("backend = \"ring\"\nmitigation.timeout_ms = 5\n"),
+            "s.toml:2: mitigation.timeout_ms=5 has no effect; allowed: 10, or any with "
+            "backend=trio-ml, switchml-64-timeout, live, sharded-live or optireduce");
+  EXPECT_EQ(refusal("backend = \"ring\"\npfe.generation = 4\n"),
+            "s.toml:2: pfe.generation=4 has no effect; allowed: any with backend=trio-ml, "
+            "trio-ml-wait or switchml-on-trio");
+  for (const char* key : {"mitigation.catch_up = \"compute\"", "mitigation.history = 8",
+                          "mitigation.permanent_after_ms = 50", "mitigation.timer_threads = 9"}) {
+    const std::string text = fmt::format("{}\n", key);
+    EXPECT_THAT(refusal("backend = \"waiting-switch\"\n" + text), HasSubstr("has no effect"));
+    EXPECT_EQ(refusal("backend = \"trio-ml\"\n" + text), "accepted");
+  }
+  // With a quorum, workers of the waiting switch can be late, too.
+  EXPECT_EQ(refusal("backend = \"waiting-switch\"\n[mitigation]\nquorum = 4\nhistory = 8\n"
+                    "catch_up = \"compute\"\n"),
+            "accepted");
+  EXPECT_EQ(refusal("mitigation.timeout_ms = 0.5\n"),
+            "s.toml:1: mitigation.timeout_ms=0.5 is not allowed; allowed: 1 to 60000 with "
+            "backend=trio-ml");
+}
+
+TEST(ScenarioFile, RefusesPatternsThatCanNeverAct) {
+  constexpr char kNever[] = "has no effect; allowed: none, or patterns that can act: ";
+  EXPECT_THAT(refusal("straggler.pattern = \"slow-worker\"\n"),
+              HasSubstr(fmt::format("s.toml:1: straggler.pattern=slow-worker {}", kNever)));
+  const std::string idle = "model.name = \"custom\"\nmodel.bucket_bytes = 4096\n";
+  for (const char* pattern : {"fail-slow", "heavy-tail"}) {
+    const std::string text = fmt::format("straggler.pattern = \"{}\"\n", pattern);
+    EXPECT_THAT(refusal(idle + text), HasSubstr(kNever)) << pattern;
+    EXPECT_EQ(refusal(idle + text + "model.backward_ms = 1\n"), "accepted") << pattern;
+    EXPECT_EQ(refusal(text), "accepted") << pattern;
+  }
+  EXPECT_THAT(refusal("straggler.pattern = \"fail-slow\"\nstraggler.factor = 1\n"),
+              HasSubstr(kNever));
 }
 
 TEST(ScenarioFile, StatesTheRangesOfTimesThatRunsAccept) {

@@ -45,6 +45,8 @@ TEST(Scenario, RefusesWithKeyAndValue) {
       {[](Scenario& s) { s.mitigation.history = 65; }, "mitigation.history=65"},
       {[](Scenario& s) { s.mitigation.timer_threads = 0; }, "timer_threads=0"},
       {[](Scenario& s) { s.mitigation.timeout = Duration(); }, "timeout_ms=0"},
+      {[](Scenario& s) { s.mitigation.timeout = microseconds(500); },
+       "mitigation.timeout_ms=0.5 is not allowed; allowed: 1 to 60000 with backend=trio-ml"},
       {[](Scenario& s) { s.link.rate_bits_per_s = 0; }, "link.rate_gbps=0"},
       {[](Scenario& s) { s.fabric.faults.loss = 1.5; }, "fabric.loss=1.5"},
       {[](Scenario& s) { s.link.faults.loss = 0.01; }, "host.retransmission=false"},
@@ -137,12 +139,23 @@ TEST(Scenario, RefusesWithKeyAndValue) {
        },
        "straggler.racks=1,2 is not allowed; allowed: 0 to 1"},
       {[](Scenario& s) {
-         s.backend = Backend::kSwitchml64;  // It has no tree, but its workers stand in racks.
-         s.topology = Topology::kChassis;
+         s.backend = Backend::kRing;
+         s.topology = Topology::kLeafSpine;
          s.leaves = 4;
          s.straggler.racks = {1};
        },
        "leaves=4 is not allowed; allowed: a number that divides workers=6"},
+      {[](Scenario& s) {
+         s.backend = Backend::kRing;
+         s.topology = Topology::kTwoLevel;
+       },
+       "topology=two-level is not allowed; allowed: star, leaf-spine or file with backend=ring; "
+       "chassis and two-level with trio-ml, trio-ml-wait, live"},
+      {[](Scenario& s) {
+         s.backend = Backend::kSwitchml64;
+         s.topology = Topology::kChassis;
+       },
+       "topology=chassis is not allowed; allowed: star or file with backend=switchml-64; "},
       {[](Scenario& s) {
          s.backend = Backend::kWaitingSwitch;
          s.mitigation.quorum = 5;

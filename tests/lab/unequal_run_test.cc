@@ -89,6 +89,38 @@ TEST(UnequalRun, SlowLinkSetsThePace) {
   EXPECT_NEAR(ratio, 4, 0.1);
 }
 
+/// One tensor of 16 MiB without computation.
+Scenario one_tensor(Backend backend) {
+  Scenario scenario = four_workers(backend);
+  scenario.model.forward = scenario.model.backward = Duration();
+  scenario.model.bucket_bytes = {4096 * 4096};
+  scenario.window = 1024;
+  scenario.iterations = 1;
+  return scenario;
+}
+
+TEST(UnequalRun, ServersOnHostsOfTheirOwnHaveNoSlowCable) {
+  Scenario scenario = one_tensor(Backend::kPsDedicated);
+  scenario.slow_links = {.workers = {1}, .rate_bits_per_s = 25'000'000'000};
+  // Only the worker's own cable is slow: 4096 packets of (4096 + 32 + 66) x 8 / 25 = 1342.08 ns.
+  const double least_s = in_seconds(picoseconds(1'342'080)) * 4096;
+  const double took_s = in_seconds(run_well(scenario).mean_iteration);
+  EXPECT_GE(took_s, least_s);
+  EXPECT_LE(took_s, least_s * 1.02);
+}
+
+TEST(UnequalRun, SpareMachinesDoNotCareWhoseCableIsSlow) {
+  const auto took_s = [](uint32_t rank) {
+    Scenario scenario = one_tensor(Backend::kSharded);
+    scenario.aggregators.spare = 2;
+    scenario.slow_links = {.workers = {rank}, .rate_bits_per_s = 25'000'000'000};
+    return in_seconds(run_well(scenario).mean_iteration);
+  };
+  // Spare machine 0 is cabled like rank 0; no spare machine is cabled like rank 3.
+  const double last_s = took_s(3);
+  EXPECT_NEAR(took_s(0), last_s, 0.02 * last_s);
+}
+
 TEST(UnequalRun, LossBurstsLoseTheSameShare) {
   Scenario scenario = four_workers(Backend::kWaitingSwitch);
   scenario.model.bucket_bytes = {4096 * 4096};

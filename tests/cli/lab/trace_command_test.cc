@@ -33,8 +33,6 @@ class LabTrace : public ::testing::Test {
                                  "8192",
                                  "--window",
                                  "64",
-                                 "--mitigation.history",
-                                 "8",
                                  "--json",
                                  path_};
     all.insert(all.end(), words.begin(), words.end());
@@ -138,6 +136,17 @@ TEST_F(LabTrace, RequestWithoutAMatchFails) {
   EXPECT_EQ(run({"--node", "no-such-node"}), 1);
   EXPECT_EQ(run({"--backend", "ideal"}), 1);
   EXPECT_EQ(run({"--from", "5s"}), 1);
+}
+
+TEST_F(LabTrace, HasOneIterationUnlessAFileOrAFlagSaysOtherwise) {
+  const std::vector<WrittenKey> none = trace_settings("", {});
+  ASSERT_EQ(none.size(), 1U);
+  EXPECT_EQ(none[0].name, "iterations");
+  EXPECT_EQ(none[0].text, "1");
+  EXPECT_TRUE(trace_settings("s.toml", {}).empty());
+  const std::vector<WrittenKey> flag{{.name = "iterations", .text = "5", .where = "--set"}};
+  ASSERT_EQ(trace_settings("", flag).size(), 1U);
+  EXPECT_EQ(trace_settings("", flag)[0].text, "5");
 }
 
 TEST_F(LabTrace, RefusesWrongFlagsBeforeTheRun) {

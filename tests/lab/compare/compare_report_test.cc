@@ -188,6 +188,36 @@ TEST(CompareReport, SeedsGiveMeansAndErrors) {
   EXPECT_THAT(compare_text(comparison, failed), HasSubstr("trio-ml was not run: 1 of 2 seeds"));
 }
 
+// A quarter and three quarters of the sums: 50 ± 25 %.
+TEST(CompareReport, SharesHaveErrorsToo) {
+  const CompareLists lists{.backends = {Backend::kTrioMl},
+                           .models = {Model::kResnet50},
+                           .workers = {6},
+                           .loss = {0},
+                           .straggling = {0.16}};
+  const Comparison comparison = *make_comparison(lists, {}, 2);
+  std::vector<PointOutcome> outcomes(2, outcome(100, 1));
+  outcomes[1].result.degraded_blocks = 3;
+  const auto rows = compare_rows(comparison, all_finished(outcomes));
+  EXPECT_DOUBLE_EQ(*rows[0].degraded_fraction, 0.5);
+  EXPECT_DOUBLE_EQ(rows[0].degraded_sample->standard_error, 0.25);
+  EXPECT_THAT(compare_text(comparison, rows), HasSubstr("50 ± 25"));
+  EXPECT_EQ(Json::parse(compare_json(comparison, rows))[0]["degraded_standard_error"], 0.25);
+  EXPECT_EQ(compare_plots(rows)[1].series[0].points[0].error, 25);
+}
+
+TEST(CompareReport, NamesTheTrains) {
+  const Comparison comparison = compared({0});
+  const std::vector<PointOutcome> outcomes(3, outcome(100, 1));
+  auto rows = compare_rows(comparison, all_finished(outcomes));
+  EXPECT_THAT(compare_text(comparison, rows),
+              HasSubstr("Trains of 64 packets; --set train=1 for single packets.\n"));
+  rows[1].train = 1;
+  EXPECT_THAT(compare_text(comparison, rows), HasSubstr("Trains of 1 to 64 packets;"));
+  for (CompareRow& row : rows) row.train = 1;
+  EXPECT_THAT(compare_text(comparison, rows), ::testing::Not(HasSubstr("Trains of")));
+}
+
 TEST(CompareReport, OneSeedOfARunByChanceIsSaid) {
   const std::vector<PointOutcome> three(3, outcome(100, 1));
   const auto text_of = [&three](double straggling) {

@@ -121,6 +121,73 @@ TEST(Comparison, UnsupportedBackEndStatesWhyAndOthersRun) {
   EXPECT_THAT(refusal_of(lists, settings), HasSubstr("with backend=live"));
 }
 
+TEST(Comparison, BackEndThatCannotRunOnTheTopologyIsRefused) {
+  CompareLists lists = two_by_two();
+  lists.backends = {Backend::kTrioMl, Backend::kRing};
+  lists.workers = {4};
+  lists.straggling = {0};
+  const auto comparison = make_comparison(
+      lists, std::vector<WrittenKey>{{.name = "topology", .text = "two-level", .where = "--set"}});
+  ASSERT_TRUE(comparison) << comparison.error().text;
+  EXPECT_EQ(comparison->points.size(), 1U);
+  EXPECT_EQ(comparison->cells[0].point, 0U);
+  EXPECT_EQ(comparison->cells[1].refusal,
+            "--set: topology=two-level is not allowed; allowed: star, leaf-spine or file with "
+            "backend=ring; chassis and two-level with trio-ml, trio-ml-wait, live");
+}
+
+/// Returns the train of a back end with four workers and the settings.
+uint32_t train_of(Backend backend, const std::vector<WrittenKey>& settings) {
+  const CompareLists lists{.backends = {backend},
+                           .models = {Model::kCustom},
+                           .workers = {4},
+                           .loss = {0},
+                           .straggling = {0}};
+  const auto comparison = make_comparison(lists, settings);
+  EXPECT_TRUE(comparison) << comparison.error().text;
+  return comparison ? comparison->cells[0].scenario.train : 0;
+}
+
+TEST(Comparison, ShortTensorsHaveShortTrains) {
+  const auto of_packets = [](uint64_t packets) {
+    return WrittenKey{
+        .name = "model.bucket_bytes", .text = std::to_string(packets * 4096), .where = "--set"};
+  };
+  // A switch adds the whole tensor: 24 trains of 64 are 1,536 packets.
+  EXPECT_EQ(train_of(Backend::kIdeal, {of_packets(24 * 64)}), 64U);
+  EXPECT_EQ(train_of(Backend::kIdeal, {of_packets(24 * 64 - 1)}), 32U);
+  EXPECT_EQ(train_of(Backend::kIdeal, {of_packets(30)}), 1U);
+  // Four servers, or four steps of a ring, have a quarter each.
+  EXPECT_EQ(train_of(Backend::kPsDedicated, {of_packets(24 * 64)}), 16U);
+  EXPECT_EQ(train_of(Backend::kRing, {of_packets(24 * 64)}), 16U);
+  // SwitchML's packets have a quarter of the elements.
+  EXPECT_EQ(train_of(Backend::kSwitchml256, {of_packets(24 * 16)}), 64U);
+  // Other limits of trains count, too, and a setting wins.
+  EXPECT_EQ(train_of(Backend::kIdeal,
+                     {of_packets(24 * 64), {.name = "window", .text = "16", .where = "--set"}}),
+            16U);
+  EXPECT_EQ(
+      train_of(Backend::kIdeal, {of_packets(30), {.name = "train", .text = "8", .where = "--set"}}),
+      8U);
+}
+
+TEST(Comparison, RecordedComparisonsHaveTrainsOf64) {
+  // The largest of docs/results/compare-network.json: 100 MiB, 16 workers.
+  CompareLists lists = default_compare_lists();
+  lists.models = {Model::kCustom};
+  lists.workers = {16};
+  const std::vector<WrittenKey> tensor{
+      {.name = "model.bucket_bytes", .text = "104857600", .where = "--set"}};
+  for (const auto& comparison :
+       {make_comparison(default_compare_lists(), {}), make_comparison(lists, tensor)}) {
+    ASSERT_TRUE(comparison) << comparison.error().text;
+    for (const CompareCell& cell : comparison->cells) {
+      if (!cell.refusal.empty()) continue;
+      EXPECT_EQ(cell.scenario.train, 64U) << name_of(cell.backend);
+    }
+  }
+}
+
 TEST(Comparison, RefusesWrongNamesAndValues) {
   CompareLists lists = two_by_two();
   const auto list_refusal = [&lists](const char* name, const char* text) {

@@ -117,6 +117,29 @@ double longest_waiting_ms(uint32_t slots, uint32_t packets, double loss, uint64_
   return longest;
 }
 
+TEST(Switchml6, RowsWithLossAreMeansOverSeeds) {
+  const FigureOptions options{.seed = 3, .seeds = 3, .quick = true};
+  const auto points = switchml_6().points(options);
+  ASSERT_TRUE(points);
+  ASSERT_EQ(points->size(),
+            30U);  // Three systems: one point without loss, three seeds of three losses.
+  EXPECT_EQ(points->at(1).scenario.seed, 3U);
+  EXPECT_EQ(points->at(3).scenario.seed, 5U);
+  std::vector<PointOutcome> outcomes(30);
+  for (PointOutcome& outcome : outcomes) outcome.result.mean_iteration = milliseconds(10);
+  outcomes[1].result.mean_iteration = milliseconds(11);
+  outcomes[2].result.mean_iteration = milliseconds(12);
+  outcomes[3].result.mean_iteration = milliseconds(13);
+  const FigureOutcome figure = switchml_6().finish(options, *points, outcomes);
+  EXPECT_DOUBLE_EQ(value_at(figure, "switchml-256 time", 0.01), 12);
+  EXPECT_DOUBLE_EQ(value_at(figure, "switchml-256 inflation", 0.01), 1.2);
+  EXPECT_FALSE(figure.rows[0].sample);
+  EXPECT_EQ(figure.rows[2].sample->low, 11);
+  EXPECT_EQ(figure.rows[2].sample->high, 13);
+  EXPECT_EQ(switchml_7().points(options)->size(), 7U);
+  EXPECT_EQ(switchml_6().points({})->size(), 3U + 9U * 20);
+}
+
 TEST(Switchml6, InflationEqualsTheTimeOutsOfTheSlots) {
   const FigureOutcome figure = quick_outcome(switchml_6());
   constexpr uint32_t kElements = 1'000'000;  // Elements of the quick tensor.
