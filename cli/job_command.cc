@@ -57,28 +57,25 @@ const KeyTable& added_keys() {
   return table;
 }
 
-Result<json> ask(const JobFlags& flags, const Question& question) {
-  const auto server = find_server(flags.server);
-  if (!server) return tl::unexpected(server.error());
-  return control::ask(server->address, question.method, question.path, question.body);
+/// Asks the server and calls `show` with the answer.
+int ask(const JobFlags& flags, const Question& question,
+        const std::function<void(const json&)>& show) {
+  return ask_server(kCommand, flags.server, question.path, [&](const ChosenServer& server) {
+    const auto answer = control::ask(server.address, question.method, question.path, question.body);
+    if (!answer) return fail(kCommand, answer.error());
+    show(*answer);
+    return 0;
+  });
 }
 
 int run_list(const JobFlags& flags) {
-  const auto answer = ask(flags, {"GET", "/v1/jobs"});
-  if (!answer) return fail(kCommand, answer.error());
-  if (flags.server.as_json) {
-    print("{}\n", answer->dump(2));
-  } else {
-    print("{}", job_list_text(answer->at("jobs")));
-  }
-  return 0;
+  return ask(flags, {"GET", "/v1/jobs"}, [&flags](const json& answer) {
+    print("{}", flags.server.as_json ? answer.dump(2) + "\n" : job_list_text(answer.at("jobs")));
+  });
 }
 
 int run_change(const JobFlags& flags, const Question& question, const std::string& done) {
-  const auto answer = ask(flags, question);
-  if (!answer) return fail(kCommand, answer.error());
-  print("{}\n", done);
-  return 0;
+  return ask(flags, question, [&done](const json&) { print("{}\n", done); });
 }
 
 std::string path_of(const JobFlags& flags) { return fmt::format("/v1/jobs/{}", flags.id); }

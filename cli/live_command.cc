@@ -59,7 +59,9 @@ int run(const ServeFlags& flags) {
   server::Log log(flags.live.log);
   Service service = live.service(flags.title, flags.live, log);
   service.reload = on_hang_up(flags.settings, log);
-  return live.serve(service);
+  const int ended = live.serve(service);
+  log.end_all_windows();
+  return ended;
 }
 
 }  // namespace
@@ -130,7 +132,7 @@ Service LiveProgram::service(const std::string& title, const LiveFlags& flags, s
   return {.title = title,
           .what = fmt::format("{} on {}", name_, place_),
           .cores = flags.cores.cores,
-          .log_level = flags.log.level,
+          .log = &log,
           .json_path = flags.json_path,
           .warnings = running_->warnings(),
           .stats = [this] { return stats(); },
@@ -143,7 +145,10 @@ int LiveProgram::serve(const Service& service) {
   const int ended = cli::serve(service);
   print("{}", programs::live_text(name_, running_->stats()));
   const auto problem = running_->problem();
-  if (problem) print_error("{}: {}\n", service.title, problem->text);
+  if (problem) {
+    say(service, server::LogLevel::kError, "program_failed", {{"error", problem->text}},
+        problem->text);
+  }
   return ended == 0 && problem ? 1 : ended;
 }
 

@@ -4,8 +4,11 @@
 #include <fmt/format.h>
 
 #include <fstream>
+#include <string_view>
 
 #include "cli/console.h"
+#include "cli/settings.h"
+#include "cli/version.h"
 #include "server/control/socket_place.h"
 
 namespace tributary::cli {
@@ -29,6 +32,15 @@ Result<ChosenServer> server_at(const ServerChoice& choice) {
     return failure(fmt::format("--token-file {}: there is no token to read", choice.token_file));
   }
   return ChosenServer{url, {url, token}};
+}
+
+/// Returns the cause of an exception, without the "[json.exception.NAME.NUMBER] " before it.
+std::string_view cause_of(const nlohmann::json::exception& exception) {
+  std::string_view text = exception.what();
+  if (const size_t end = text.find("] "); text.starts_with('[') && end != std::string_view::npos) {
+    text.remove_prefix(end + 2);
+  }
+  return text;
 }
 
 }  // namespace
@@ -59,10 +71,27 @@ void add_json_output(CLI::App& command, ServerChoice& choice) {
 
 Result<ChosenServer> find_server(const ServerChoice& choice) {
   if (!choice.url.empty()) return server_at(choice);
-  auto found =
-      control::choose_server(control::find_servers(control::socket_folders()), choice.name);
+  const auto servers = control::find_servers(control::socket_folders());
+  if (!servers) return tl::unexpected(servers.error());
+  auto found = control::choose_server(*servers, choice.name);
   if (!found) return tl::unexpected(found.error());
   return ChosenServer{found->name, found->path};
+}
+
+int ask_server(const char* command, const ServerChoice& choice, const std::string& path,
+               const std::function<int(const ChosenServer&)>& ask) {
+  const auto server = find_server(choice);
+  if (!server) {
+    const int failed = fail(command, server.error());
+    return choice.url.empty() ? failed : kExitUsage;  // With a URL, only the flags can be wrong.
+  }
+  try {
+    return ask(*server);
+  } catch (const nlohmann::json::exception& exception) {
+    return fail(command,
+                {fmt::format("{}: the answer to {} is not one of tributary {} ({})",
+                             server->address.place, path, program_version(), cause_of(exception))});
+  }
 }
 
 int fail(const char* command, const Error& error) {

@@ -5,10 +5,11 @@
 ///
 /// Threads: One.
 /// Errors:  One line with the cause and the remedy.
-/// Tests:   tests/system/control_test.cc
+/// Tests:   tests/cli/local_server_test.cc, tests/system/control_test.cc
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <functional>
 #include <string>
 
 #include "base/result.h"
@@ -35,6 +36,13 @@ void add_json_output(CLI::App& command, ServerChoice& choice);
 
 /// Finds the server by its control socket, or takes the URL and the first token of the file.
 [[nodiscard]] Result<ChosenServer> find_server(const ServerChoice& choice);
+
+/// Finds the server and calls `ask` with it.
+/// @param path Of the answer that `ask` reads as JSON; the error names it.
+/// @return the result of `ask`. After one line: kExitUsage if --url or --token-file is wrong; 1 if
+///         there is no such server, or if its answer lacks a value or has one of another type.
+int ask_server(const char* command, const ServerChoice& choice, const std::string& path,
+               const std::function<int(const ChosenServer&)>& ask);
 
 /// Prints "tributary COMMAND: TEXT". @return exit status 1.
 int fail(const char* command, const Error& error);

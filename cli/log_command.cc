@@ -55,9 +55,9 @@ int show(const LogFlags& flags, const ChosenServer& server) {
 }
 
 int run(const LogFlags& flags) {
-  const auto server = find_server(flags.server);
-  if (!server) return fail(kCommand, server.error());
-  return flags.level.empty() ? show(flags, *server) : set_level(flags, *server);
+  return ask_server(kCommand, flags.server, kLogPath, [&](const ChosenServer& server) {
+    return flags.level.empty() ? show(flags, server) : set_level(flags, server);
+  });
 }
 
 }  // namespace

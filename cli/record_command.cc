@@ -23,6 +23,7 @@ using nlohmann::json;
 
 constexpr const char* kCommand = "record";
 constexpr const char* kRecordingPath = "/v1/recording";
+constexpr const char* kRecorderPath = "/v1/recorder";
 constexpr uint64_t kJobMax = 255;
 constexpr uint64_t kRankMax = 65'534;
 
@@ -34,30 +35,31 @@ struct RecordFlags {
   std::string perfetto;
 };
 
-int run_status(const RecordFlags& flags) {
-  const auto server = find_server(flags.server);
-  if (!server) return fail(kCommand, server.error());
-  const auto state = control::get(server->address, "/v1/recorder");
+int show_state(const RecordFlags& flags, const ChosenServer& server) {
+  const auto state = control::get(server.address, kRecorderPath);
   if (!state) return fail(kCommand, state.error());
   if (flags.server.as_json) {
     print("{}\n", state->dump(2));
     return 0;
   }
-  print("{}: {}, {} events for each core; {} recorded, {} overwritten, {} left out\n", server->name,
+  const auto last_file = state->at("last_file").get<std::string>();
+  const auto last_error = state->at("last_error").get<std::string>();
+  print("{}: {}, {} events for each core; {} recorded, {} overwritten, {} left out\n", server.name,
         state->at("on").get<bool>() ? "records" : "does not record",
         state->at("events_per_core").dump(), state->at("recorded").dump(),
         state->at("overwritten").dump(), state->at("left_out").dump());
-  const auto last_file = state->at("last_file").get<std::string>();
   if (!last_file.empty()) print("last file: {}\n", last_file);
-  const auto last_error = state->at("last_error").get<std::string>();
   if (!last_error.empty()) print("last error: {}\n", last_error);
   return 0;
 }
 
-int run_dump(const RecordFlags& flags) {
-  const auto server = find_server(flags.server);
-  if (!server) return fail(kCommand, server.error());
-  const auto bytes = control::get_bytes(server->address, kRecordingPath);
+int run_status(const RecordFlags& flags) {
+  return ask_server(kCommand, flags.server, kRecorderPath,
+                    [&](const ChosenServer& server) { return show_state(flags, server); });
+}
+
+int dump(const RecordFlags& flags, const ChosenServer& server) {
+  const auto bytes = control::get_bytes(server.address, kRecordingPath);
   if (!bytes) return fail(kCommand, bytes.error());
   const auto recording = recorder::read_recording(std::as_bytes(std::span(*bytes)));
   if (!recording) return fail(kCommand, {"the server's answer " + recording.error().text});
@@ -68,14 +70,19 @@ int run_dump(const RecordFlags& flags) {
   return 0;
 }
 
+int run_dump(const RecordFlags& flags) {
+  return ask_server(kCommand, flags.server, kRecordingPath,
+                    [&](const ChosenServer& server) { return dump(flags, server); });
+}
+
 int run_switch(const RecordFlags& flags, bool on) {
-  const auto server = find_server(flags.server);
-  if (!server) return fail(kCommand, server.error());
-  const auto answer =
-      control::ask(server->address, "POST", on ? "/v1/recorder/start" : "/v1/recorder/stop");
-  if (!answer) return fail(kCommand, answer.error());
-  print("{} {}\n", server->name, on ? "records" : "does not record");
-  return 0;
+  const std::string path = fmt::format("{}/{}", kRecorderPath, on ? "start" : "stop");
+  return ask_server(kCommand, flags.server, path, [&](const ChosenServer& server) {
+    const auto answer = control::ask(server.address, "POST", path);
+    if (!answer) return fail(kCommand, answer.error());
+    print("{} {}\n", server.name, on ? "records" : "does not record");
+    return 0;
+  });
 }
 
 int run_show(const RecordFlags& flags) {
@@ -85,7 +92,9 @@ int run_show(const RecordFlags& flags) {
     if (!recording) return fail(kCommand, recording.error());
     recordings.push_back(*std::move(recording));
   }
-  const auto events = recorder::merge(recordings, flags.filter);
+  recorder::Filter filter = flags.filter;
+  filter.ends_pass_rank = !flags.perfetto.empty();  // So that the spans of the rank's blocks end.
+  const auto events = recorder::merge(recordings, filter);
   if (!flags.perfetto.empty()) {
     const recorder::PerfettoTrace trace = recorder::as_perfetto(recordings, events);
     const auto written = write_result_file(flags.perfetto, trace.json);
@@ -144,12 +153,13 @@ void add_record_command(CLI::App& app, int& exit_code) {
   add_server_name(*status, flags->server);
   add_json_output(*status, flags->server);
 
-  CLI::App* start = add_verb(*record, "start", "Let a running server record", flags, exit_code,
-                             [](const RecordFlags& given) { return run_switch(given, true); });
+  CLI::App* start =
+      add_verb(*record, "start", "Start recording on a running server", flags, exit_code,
+               [](const RecordFlags& given) { return run_switch(given, true); });
   add_server_name(*start, flags->server);
   CLI::App* stop =
-      add_verb(*record, "stop", "Let a running server record nothing; its events stay", flags,
-               exit_code, [](const RecordFlags& given) { return run_switch(given, false); });
+      add_verb(*record, "stop", "Stop recording on a running server; keeps the events so far",
+               flags, exit_code, [](const RecordFlags& given) { return run_switch(given, false); });
   add_server_name(*stop, flags->server);
 
   CLI::App* show =

@@ -210,7 +210,7 @@ int run_trio_ml(const ServeFlags& flags) {
                   .what = fmt::format("{} {} at {}", config->jobs.size(),
                                       config->jobs.size() == 1 ? "job" : "jobs", listen),
                   .cores = config->cores,
-                  .log_level = flags.log.level,
+                  .log = &log.log(),
                   .json_path = flags.json_path,
                   .linger_s = flags.linger_s,
                   .warnings = warnings,
@@ -290,7 +290,7 @@ int run_switchml(const ServeFlags& flags) {
       .title = kTitle,
       .what = what,
       .cores = config->cores,
-      .log_level = flags.log.level,
+      .log = &log.log(),
       .json_path = flags.json_path,
       .warnings = appliance.warnings(),
       .stats = [&appliance] { return appliance.stats(); },
@@ -307,11 +307,11 @@ Result<void> check_program_flags(const ServeFlags& flags) {
        {"--job", "--protocol", "--listen", "--workers", "--linger-s", "--local", "--memory-mb",
         "--record", "--record-dir", "--record-events", "--record-stall-ms"}) {
     if (flags.command.count(flag) > 0) {
-      return failure(fmt::format("{} does not go with --program", flag));
+      return failure(fmt::format("{} cannot be combined with --program", flag));
     }
   }
   if (const char* flag = given_plan_flag(flags.command); flag != nullptr) {
-    return failure(fmt::format("{} does not go with --program", flag));
+    return failure(fmt::format("{} cannot be combined with --program", flag));
   }
   if (uses_switchml_flags(flags.command)) {
     return failure("--session and the other SwitchML flags do not go with --program");
@@ -401,7 +401,8 @@ void add_serve_command(CLI::App& app, int& exit_code) {
           "ADDRESS[:PORT][@GBIT[/SUM]]; see tributary plan");
   add_colocated(*command, flags->plan);
   add_switchml_flags(*command, flags->settings, flags->switchml);
-  add_core_flags(*command, flags->cores, "Polling cores, a power of two");
+  add_core_flags(*command, flags->cores,
+                 "Polling cores: of an aggregator a power of two, of a program any number");
   add_on_off(*command, "--local", flags->appliance.local,
              "Serve workers of this machine over shared memory, beside UDP sockets (trio-ml)");
   add_control_flags(*command, flags->control);

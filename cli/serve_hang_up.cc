@@ -12,12 +12,13 @@ std::function<void()> on_hang_up(const Settings& settings, server::Log& log,
     before();
     const auto changed = settings.is_file_changed();
     if (!changed) {
-      log.write(server::LogLevel::kError, "reload_failed", {{"error", changed.error().text}});
+      log.write_always(server::LogLevel::kError, "reload_failed",
+                       {{"error", changed.error().text}});
     } else if (*changed) {
-      log.write(server::LogLevel::kWarn, "settings_not_reloaded",
-                {{"advice", "the file has changed; restart the server to apply it"}});
+      log.write_always(server::LogLevel::kWarn, "settings_not_reloaded",
+                       {{"advice", "the file has changed; restart the server to apply it"}});
     } else {
-      log.write(server::LogLevel::kInfo, "settings_unchanged");
+      log.write_always(server::LogLevel::kInfo, "settings_unchanged");
     }
   };
 }

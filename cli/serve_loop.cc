@@ -1,20 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/serve_loop.h"
 
+#include <fmt/format.h>
 #include <pthread.h>
 
+#include <algorithm>
+#include <array>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <utility>
 
+#include "base/assert.h"
 #include "base/cpus.h"
+#include "base/errno_text.h"
 #include "base/result_file.h"
 #include "cli/console.h"
 #include "cli/serve_service.h"
 #include "cli/settings.h"
+#include "io/udp/resolve.h"
 
 namespace tributary::cli {
 namespace {
+
+using server::LogLevel;
+
+void warn(const Service& service, const std::string& text) {
+  say(service, LogLevel::kWarn, "warning", {{"text", text}}, "warning: " + text);
+}
+
+/// Tells whether a later start with the same flags may succeed. An error is a text that has the
+/// system's words, so these tell.
+bool may_pass(const Error& error) {
+  constexpr std::array kPassing{EADDRINUSE, EADDRNOTAVAIL, EMFILE,     ENFILE,
+                                ENOBUFS,    ENETDOWN,      ENETUNREACH};
+  return error.text.find(io::kAddressNotFound) != std::string::npos ||
+         std::ranges::any_of(kPassing, [&error](int cause) {
+           return error.text.find(errno_text(cause)) != std::string::npos;
+         });
+}
 
 sigset_t awaited_signals() {
   sigset_t set;
@@ -34,7 +58,10 @@ sigset_t awaited_signals() {
 bool write_stats(const Service& service) {
   if (service.json_path.empty()) return true;
   const auto written = write_result_file(service.json_path, service.stats().dump(2) + "\n");
-  if (!written) print_error("{}: --json {}\n", service.title, written.error().text);
+  if (!written) {
+    say(service, LogLevel::kError, "report_failed", {{"error", written.error().text}},
+        "--json " + written.error().text);
+  }
   return written.has_value();
 }
 
@@ -48,7 +75,8 @@ bool take_ending_signal(const Service& service, const timespec* pause) {
   if (signal == SIGUSR1) write_stats(service);
   if (signal == SIGUSR2 && service.record) service.record();
   if (signal == SIGUSR2 && !service.record) {
-    print_error("{}: SIGUSR2: this server has no flight recorder\n", service.title);
+    const char* const text = "SIGUSR2: this server has no flight recorder";
+    say(service, LogLevel::kWarn, "warning", {{"text", text}}, text);
   }
   if (signal == SIGHUP && service.reload) {
     service.reload();
@@ -63,8 +91,9 @@ void linger(const Service& service) {
   constexpr uint32_t kAsksPerSecond = 50;
   const timespec pause{.tv_sec = 0, .tv_nsec = kAskEveryNs};
   if (service.linger_s > 0 && service.is_in_use()) {
-    print_error("{}: waiting up to {} s for workers to leave; a second signal ends at once\n",
-                service.title, service.linger_s);
+    say(service, LogLevel::kInfo, "leaving", {{"linger_s", service.linger_s}},
+        fmt::format("waiting up to {} s for workers to leave; a second signal ends at once",
+                    service.linger_s));
   }
   for (uint64_t asks = uint64_t{service.linger_s} * kAsksPerSecond; asks > 0; asks--) {
     if (!service.is_in_use() || take_ending_signal(service, &pause)) return;
@@ -86,23 +115,34 @@ void block_awaited_signals() {
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
 }
 
+void say(const Service& service, LogLevel level, const char* event, const server::LogFields& fields,
+         const std::string& text) {
+  if (service.log->format() == server::LogFormat::kJson) {
+    service.log->write(level, event, fields);
+  } else {
+    print_error("{}: {}\n", service.title, text);
+  }
+}
+
 int serve(const Service& service) {
+  TRIB_ASSERT(service.log != nullptr);
   auto manager = server::ServiceManager::from_environment();
   if (!manager) return refuse(service.title, manager.error());
   if (!write_stats(service)) return kExitUsage;
-  for (const std::string& warning : service.warnings) {
-    print_error("{}: warning: {}\n", service.title, warning);
-  }
-  if (service.log_level >= server::LogLevel::kInfo) {
-    print_error("{}: {}, {} {}\n", service.title, service.what, service.cores,
-                service.cores == 1 ? "core" : "cores");
+  for (const std::string& warning : service.warnings) warn(service, warning);
+  if (service.log->takes(LogLevel::kInfo)) {
+    say(service, LogLevel::kInfo, "serving", {{"what", service.what}, {"cores", service.cores}},
+        fmt::format("{}, {} {}", service.what, service.cores,
+                    service.cores == 1 ? "core" : "cores"));
   }
   service.on_ready();
   // Programs wait for this line, so do not serve without it.
   print("ready\n");
   if (std::fflush(stdout) != 0) return 1;  // The end of the program says why.
   take_short_slices();                     // The cores have started: they keep their own.
-  ServiceReports reports(*std::move(manager), service.title, service.status);
+  ServiceReports reports(
+      *std::move(manager), [&service](const std::string& text) { warn(service, text); },
+      service.status);
 
   const timespec* const pause = pause_of(service, reports);
   while (!take_ending_signal(service, pause)) {
@@ -119,7 +159,7 @@ int serve(const Service& service) {
 
 int refuse(const std::string& title, const Error& error) {
   print_error("{}: {}\n", title, error.text);
-  return kExitUsage;
+  return may_pass(error) ? 1 : kExitUsage;
 }
 
 }  // namespace tributary::cli

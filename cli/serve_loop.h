@@ -4,7 +4,8 @@
 /// its counters, the reports to the service manager, and its end.
 ///
 /// Threads: The main thread. Block the signals before any other thread starts.
-/// Errors:  One line that begins with the server's title. A file that cannot be written fails it.
+/// Errors:  One line that begins with the server's title, or with --log json an event of the log. A
+///          file that cannot be written fails it.
 /// Tests:   tests/system/service_test.cc, tests/system/vxlan_test.cc, tests/system/output_test.cc
 #pragma once
 
@@ -15,7 +16,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "server/log_control.h"
+#include "server/log/log.h"
 
 namespace tributary::cli {
 
@@ -29,9 +30,9 @@ struct Service {
   std::string title;  ///< Begins each line on standard error: "tributary serve".
   std::string what;   ///< For the first line.
   uint32_t cores = 1;
-  server::LogLevel log_level = server::LogLevel::kInfo;  ///< Without info: no first line.
-  std::string json_path;                                 ///< Of the counters; empty: none.
-  uint32_t linger_s = 0;  ///< Longest wait at the end while is_in_use().
+  server::Log* log = nullptr;  ///< Must be set for serve(). Without level info: no first line.
+  std::string json_path;       ///< Of the counters; empty: none.
+  uint32_t linger_s = 0;       ///< Longest wait at the end while is_in_use().
   std::vector<std::string> warnings;
   std::function<nlohmann::json()> stats;
   std::function<std::string()> status;  ///< One line; asks every core.
@@ -48,7 +49,13 @@ struct Service {
 /// @pre block_awaited_signals() @return the exit code.
 [[nodiscard]] int serve(const Service& service);
 
-/// Prints a refusal. @return kExitUsage.
+/// Writes something about the server: a line for people, "TITLE: TEXT", or with --log json the event
+/// of the log.
+void say(const Service& service, server::LogLevel level, const char* event,
+         const server::LogFields& fields, const std::string& text);
+
+/// Prints a refusal. @return kExitUsage; 1 if the system is at fault and a later start may succeed, as
+/// with a port in use, a name that is not found or too many open files.
 int refuse(const std::string& title, const Error& error);
 
 }  // namespace tributary::cli

@@ -26,13 +26,14 @@ void add_record_flags(CLI::App& command, server::RecordConfig& config) {
              "Keep the recent events of each core in memory, for tributary record (trio-ml)");
   command
       .add_option("--record-dir", config.folder,
-                  "Folder of the recordings that a signal, a stall or an abnormal end writes; "
-                  "default: that of the control socket")
+                  "Folder of the recordings that a signal, a stall, a silent rank or an abnormal "
+                  "end writes; default: that of the control socket")
       ->type_name("FOLDER");
   add_uint(command, "--record-events", config.events, kEventsMin, recorder::kEventsMax,
            "Events that each core keeps, of 32 bytes each; a power of two");
   add_milliseconds(command, "--record-stall-ms", config.stall_after, 0, kStallMsMax,
-                   "Write a recording when a block has waited this long for a rank; 0: never");
+                   "Write a recording when a block has waited this long for a rank, or when a "
+                   "silent rank ends a session; 0: never");
 }
 
 const char* given_record_flag(const CLI::App& command) {

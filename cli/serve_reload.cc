@@ -33,22 +33,23 @@ Result<std::vector<trio_ml::JobConfig>> jobs_of_file(const Settings& settings) {
 void reload_jobs(const Settings& settings, server::JobReload& jobs, server::Log& log) {
   const auto wanted = jobs_of_file(settings);
   if (!wanted) {
-    log.write(LogLevel::kError, "reload_failed", {{"error", wanted.error().text}});
+    log.write_always(LogLevel::kError, "reload_failed", {{"error", wanted.error().text}});
     return;
   }
   const auto counts = jobs.apply(*wanted);
-  log.write(LogLevel::kInfo, "jobs_reloaded",
-            {{"added", counts.added},
-             {"drained", counts.drained},
-             {"changed", counts.changed},
-             {"unchanged", counts.unchanged}});
+  log.write_always(LogLevel::kInfo, "jobs_reloaded",
+                   {{"added", counts.added},
+                    {"drained", counts.drained},
+                    {"changed", counts.changed},
+                    {"unchanged", counts.unchanged}});
   for (const auto& [job, error] : counts.refused) {
-    log.write(LogLevel::kWarn, "job_not_reloaded", {{"job", job}, {"error", error}});
+    log.write_always(LogLevel::kWarn, "job_not_reloaded", {{"job", job}, {"error", error}});
   }
   const auto changed = settings.is_file_changed(server::job_keys().name());
   if (changed && *changed) {
-    log.write(LogLevel::kWarn, "settings_not_reloaded",
-              {{"advice", "keys outside [[job]] have changed; restart the server to apply them"}});
+    log.write_always(
+        LogLevel::kWarn, "settings_not_reloaded",
+        {{"advice", "keys outside [[job]] have changed; restart the server to apply them"}});
   }
 }
 

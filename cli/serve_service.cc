@@ -5,8 +5,6 @@
 
 #include <utility>
 
-#include "cli/console.h"
-
 namespace tributary::cli {
 namespace {
 
@@ -29,10 +27,11 @@ std::string status_line(const nlohmann::json& stats) {
   return fmt::format("{} packets", packets);
 }
 
-ServiceReports::ServiceReports(server::ServiceManager manager, std::string title,
+ServiceReports::ServiceReports(server::ServiceManager manager,
+                               std::function<void(const std::string&)> warn,
                                std::function<std::string()> status)
     : manager_(std::move(manager)),
-      title_(std::move(title)),
+      warn_(std::move(warn)),
       status_(std::move(status)),
       pause_(to_timespec(manager_.report_every())) {
   if (manager_.is_present()) check(manager_.report_ready(status_()));
@@ -48,7 +47,7 @@ void ServiceReports::report_end(Duration linger) {
 
 void ServiceReports::check(const Result<void>& sent) {
   if (sent || std::exchange(warned_, true)) return;
-  print_error("{}: warning: {}\n", title_, sent.error().text);
+  warn_(sent.error().text);
 }
 
 }  // namespace tributary::cli

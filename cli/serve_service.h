@@ -26,9 +26,9 @@ namespace tributary::cli {
 class ServiceReports {
  public:
   /// Reports that the server is ready.
-  /// @param title  Begins a warning: "tributary serve".
+  /// @param warn   Writes a warning: a report could not be sent.
   /// @param status Returns one line after every core has answered.
-  ServiceReports(server::ServiceManager manager, std::string title,
+  ServiceReports(server::ServiceManager manager, std::function<void(const std::string&)> warn,
                  std::function<std::string()> status);
 
   /// Returns the longest time between two calls of report(); null without a manager: no limit.
@@ -41,7 +41,7 @@ class ServiceReports {
   void check(const Result<void>& sent);
 
   server::ServiceManager manager_;
-  const std::string title_;
+  const std::function<void(const std::string&)> warn_;
   const std::function<std::string()> status_;
   const timespec pause_;
   bool warned_ = false;

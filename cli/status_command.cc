@@ -29,6 +29,8 @@ using nlohmann::json;
 constexpr std::chrono::milliseconds kRateOver{250};
 /// Time between two screens of --watch.
 constexpr std::chrono::milliseconds kWatchEvery{1000};
+constexpr const char* kStatusPath = "/v1/status";
+constexpr const char* kWhoPath = "/v1/who";
 /// Clears the terminal. Source: ECMA-48.
 constexpr const char* kClearScreen = "\x1b[H\x1b[2J";
 
@@ -191,12 +193,12 @@ double new_blocks(const json& job, const json& earlier_jobs) {
 /// Asks twice, so that the status has rates.
 Result<json> status_of(const control::ServerAddress& server, json earlier) {
   if (earlier.is_null()) {
-    auto first = control::get(server, "/v1/status");
+    auto first = control::get(server, kStatusPath);
     if (!first) return first;
     earlier = *std::move(first);
     std::this_thread::sleep_for(kRateOver);
   }
-  auto status = control::get(server, "/v1/status");
+  auto status = control::get(server, kStatusPath);
   if (!status) return status;
   // The server may have been restarted in between.
   if (!is_same_run(*status, earlier)) return status_of(server, json());
@@ -204,18 +206,23 @@ Result<json> status_of(const control::ServerAddress& server, json earlier) {
   return status;
 }
 
-int run_status(const AskFlags& flags) {
-  const auto server = find_server(flags.server);
-  if (!server) return fail("status", server.error());
+/// Returns what --watch prints before a screen: a terminal is cleared, and in a file or pipe an empty
+/// line divides two screens.
+const char* before_screen(bool is_first) {
+  if (isatty(STDOUT_FILENO) == 1) return kClearScreen;
+  return is_first ? "" : "\n";
+}
+
+int show_status(const AskFlags& flags, const ChosenServer& server) {
   json earlier;
   while (true) {
-    const auto status = status_of(server->address, earlier);
+    const auto status = status_of(server.address, earlier);
     if (!status) return fail("status", status.error());
     if (flags.server.as_json) {
       print("{}\n", status->dump(flags.watch ? -1 : 2));
     } else {
-      print("{}{}", flags.watch ? kClearScreen : "",
-            status_text(*status, output_columns(STDOUT_FILENO)));
+      const std::string text = status_text(*status, output_columns(STDOUT_FILENO));
+      print("{}{}", flags.watch ? before_screen(earlier.is_null()) : "", text);
     }
     // A closed pipe ends --watch; main() reports the failed write.
     if (!flags.watch || std::fflush(stdout) != 0) return 0;
@@ -224,22 +231,20 @@ int run_status(const AskFlags& flags) {
   }
 }
 
-int run_who(const AskFlags& flags) {
-  const auto server = find_server(flags.server);
-  if (!server) return fail("who", server.error());
+int show_who(const AskFlags& flags, const ChosenServer& server) {
   if (flags.job) {
     // Refuses a job that does not exist.
-    const auto job = control::get(server->address, fmt::format("/v1/jobs/{}", *flags.job));
+    const auto job = control::get(server.address, fmt::format("/v1/jobs/{}", *flags.job));
     if (!job) return fail("who", job.error());
   }
-  const auto answer = control::get(server->address, "/v1/who");
+  const auto answer = control::get(server.address, kWhoPath);
   if (!answer) return fail("who", answer.error());
   json rows = json::array();
   for (const json& row : answer->at("rows")) {
     if (!flags.job || row.at("job") == *flags.job) rows.push_back(row);
   }
   if (flags.server.as_json) {
-    print("{}\n", json{{"command", "who"}, {"server", server->name}, {"rows", rows}}.dump(2));
+    print("{}\n", json{{"command", "who"}, {"server", server.name}, {"rows", rows}}.dump(2));
   } else {
     print("{}", fold_text(who_text(rows), output_columns(STDOUT_FILENO)));
   }
@@ -289,7 +294,10 @@ void add_status_command(CLI::App& app, int& exit_code) {
   add_server_name(*command, flags->server);
   add_json_output(*command, flags->server);
   command->add_flag("--watch", flags->watch, "Repeat every second until interrupted");
-  command->callback([flags, &exit_code] { exit_code = run_status(*flags); });
+  command->callback([flags, &exit_code] {
+    exit_code = ask_server("status", flags->server, kStatusPath,
+                           [&](const ChosenServer& server) { return show_status(*flags, server); });
+  });
 }
 
 void add_who_command(CLI::App& app, int& exit_code) {
@@ -302,7 +310,10 @@ void add_who_command(CLI::App& app, int& exit_code) {
           [flags](const KeyValue& value) {
             flags->job = static_cast<uint32_t>(std::get<uint64_t>(value));
           });
-  command->callback([flags, &exit_code] { exit_code = run_who(*flags); });
+  command->callback([flags, &exit_code] {
+    exit_code = ask_server("who", flags->server, kWhoPath,
+                           [&](const ChosenServer& server) { return show_who(*flags, server); });
+  });
 }
 
 }  // namespace tributary::cli

@@ -216,8 +216,9 @@ std::string complete_aggregators(WorkerFlags& flags) {
   const auto list = host::parse_aggregators(options.server, wire::kTrioMlPort);
   if (!list) return fmt::format("--server: {}", list.error().text);
   if (list->size() > 1 && !options.port.empty()) {
-    return fmt::format("--server with {} aggregators does not go with --port; allowed: sockets",
-                       list->size());
+    return fmt::format(
+        "--server with {} aggregators cannot be combined with --port; allowed: sockets",
+        list->size());
   }
   if (flags.window->count() > 0) return "";
   if (list->size() > 1) options.session.window = 0;
@@ -236,7 +237,7 @@ std::string complete_local(WorkerFlags& flags) {
         flags.local);
   }
   if (*use == host::LocalUse::kOn && !flags.options.port.empty()) {
-    return "--local on does not go with --port; allowed: --local auto or off";
+    return "--local on cannot be combined with --port; allowed: --local auto or off";
   }
   flags.options.session.local = *use;
   return "";
@@ -249,7 +250,7 @@ std::string complete_protocol(WorkerFlags& flags) {
   const bool is_switchml = options.protocol == Protocol::kSwitchml;
   for (const CLI::Option* flag : is_switchml ? flags.trio_ml_only : flags.switchml_only) {
     if (flag->count() == 0) continue;
-    return fmt::format("{} does not go with --protocol {}; allowed: --protocol {}",
+    return fmt::format("{} cannot be combined with --protocol {}; allowed: --protocol {}",
                        flag->get_name(), to_string(options.protocol),
                        to_string(is_switchml ? Protocol::kTrioMl : Protocol::kSwitchml));
   }
@@ -300,16 +301,16 @@ std::string complete(WorkerFlags& flags) {
                        options.session.rank, options.session.world);
   }
   if (options.session.threads > 1 && !options.port.empty()) {
-    return fmt::format("--threads {} does not go with --port; allowed: --threads 1",
+    return fmt::format("--threads {} cannot be combined with --port; allowed: --threads 1",
                        options.session.threads);
   }
   if (options.session.priorities > 1 && !options.port.empty()) {
-    return fmt::format("--priorities {} does not go with --port; allowed: --priorities 1",
+    return fmt::format("--priorities {} cannot be combined with --port; allowed: --priorities 1",
                        options.session.priorities);
   }
   if (flags.wire == "16" && (flags.type != "float32" || flags.format != "exponent")) {
     return fmt::format(
-        "--wire 16 does not go with --type {} --format {}; allowed: --type float32 "
+        "--wire 16 cannot be combined with --type {} --format {}; allowed: --type float32 "
         "--format exponent",
         flags.type, flags.format);
   }
@@ -318,7 +319,7 @@ std::string complete(WorkerFlags& flags) {
                        options.reduction.scale);
   }
   if (options.input_path.empty()) return "";
-  if (options.verify) return "--verify does not go with --input; allowed: one of them";
+  if (options.verify) return "--verify cannot be combined with --input; allowed: one of them";
   std::error_code error;
   const uint64_t bytes = std::filesystem::file_size(options.input_path, error);
   if (error) return fmt::format("--input {}: {}", options.input_path, error.message());
@@ -357,20 +358,22 @@ std::string complete_owner(WorkerFlags& flags) {
 std::string check_asynchronous(const WorkerOptions& options) {
   if (!options.session.asynchronous) return "";
   if (options.urgent_elements > 0) {
-    return "--urgent-elements does not go with --asynchronous, whose tensors have all parameters";
+    return "--urgent-elements cannot be combined with --asynchronous, whose tensors have all "
+           "parameters";
   }
   if (options.owner != Owner::kAll) {
-    return "--owner does not go with --asynchronous, whose parameters are every rank's";
+    return "--owner cannot be combined with --asynchronous, whose parameters are every rank's";
   }
   if (options.verify) {
-    return "--verify does not go with --asynchronous, whose values depend on the time of pushes";
+    return "--verify cannot be combined with --asynchronous, whose values depend on the time of "
+           "pushes";
   }
   if (options.type == ElementType::kFloat32 &&
       options.reduction.format == host::FloatFormat::kBlockExponent) {
-    return "--format exponent does not go with --asynchronous; allowed: fixed";
+    return "--format exponent cannot be combined with --asynchronous; allowed: fixed";
   }
   if (options.reduction.op == host::ReduceOp::kMean) {
-    return "--op mean does not go with --asynchronous; allowed: sum";
+    return "--op mean cannot be combined with --asynchronous; allowed: sum";
   }
   return "";
 }

@@ -2,6 +2,7 @@
 #include "recorder/abnormal_end.h"
 
 #include <fcntl.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -24,8 +25,9 @@ constexpr size_t kBugs = 5;
 
 using Path = std::array<char, 512>;
 
-/// The data of the handlers. Set before the handlers are installed.
+/// The data of the handlers. The texts and `before` are set before the recorder and the handlers.
 struct Armed {
+  std::atomic<bool> is_taken{false};  ///< By an object, until its handlers have ended.
   std::atomic<const FlightRecorder*> recorder{nullptr};
   std::atomic<pid_t> failed{0};            ///< The thread that writes; 0: none has failed.
   std::atomic<bool> writes_signal{false};  ///< A thread writes the file of an operator's signal.
@@ -125,9 +127,13 @@ void on_bug(int signal) {
 /// Writes the file of an operator's signal. A second one meanwhile gets none.
 void on_operator(int signal, siginfo_t* info, void* context) {
   const int error = errno;
-  const FlightRecorder* const recorder = armed.recorder.load();
-  if (recorder != nullptr && !armed.writes_signal.exchange(true)) {
-    write_recording(*recorder, armed.signal_path, Cause::kSignal, signal);
+  if (!armed.writes_signal.exchange(true)) {
+    // Loaded after the flag is set, in one order with wait_for_writer(): either that function sees
+    // the flag, or this one sees that there is no recorder.
+    const FlightRecorder* const recorder = armed.recorder.load();
+    if (recorder != nullptr) {
+      write_recording(*recorder, armed.signal_path, Cause::kSignal, signal);
+    }
     armed.writes_signal.store(false);
   }
   const size_t index = index_of(signal);
@@ -143,28 +149,38 @@ void on_operator(int signal, siginfo_t* info, void* context) {
   }
 }
 
+/// Waits until no handler of another thread uses the recorder. @pre armed.recorder is null.
+void wait_for_writer() {
+  constexpr timespec kPause{.tv_sec = 0, .tv_nsec = 1'000'000};
+  while (armed.writes_signal.load()) nanosleep(&kPause, nullptr);
+}
+
 }  // namespace
 
 AbnormalEnd::AbnormalEnd(const FlightRecorder& recorder, const std::string& path,
                          const std::string& signal_path) {
-  const FlightRecorder* none = nullptr;
-  TRIB_ASSERT(armed.recorder.compare_exchange_strong(none, &recorder));
-  arm(path, signal_path);
+  TRIB_ASSERT(!armed.is_taken.exchange(true));
+  arm(recorder, path, signal_path);
 }
 
 std::unique_ptr<AbnormalEnd> AbnormalEnd::arm_if_free(const FlightRecorder& recorder,
                                                       const std::string& path,
                                                       const std::string& signal_path) {
-  const FlightRecorder* none = nullptr;
-  if (!armed.recorder.compare_exchange_strong(none, &recorder)) return nullptr;
-  arm(path, signal_path);
+  if (armed.is_taken.exchange(true)) return nullptr;
+  arm(recorder, path, signal_path);
   return std::unique_ptr<AbnormalEnd>(new AbnormalEnd());
 }
 
-void AbnormalEnd::arm(const std::string& path, const std::string& signal_path) {
+void AbnormalEnd::arm(const FlightRecorder& recorder, const std::string& path,
+                      const std::string& signal_path) {
   put_text(armed.path, path.substr(0, 500).c_str());
   put_text(armed.signal_path, signal_path.substr(0, 500).c_str());
   armed.count = signal_path.empty() ? kBugs : kSignals.size();
+  // A handler may run as soon as it is installed, and then needs the one before it.
+  for (size_t i = 0; i < armed.count; i++) {
+    static_cast<void>(sigaction(kSignals[i], nullptr, &armed.before[i]));
+  }
+  armed.recorder.store(&recorder);
   for (size_t i = 0; i < armed.count; i++) {
     struct sigaction action {};
     if (is_bug(i)) {
@@ -175,13 +191,15 @@ void AbnormalEnd::arm(const std::string& path, const std::string& signal_path) {
       action.sa_flags = SA_ONSTACK | SA_SIGINFO | SA_RESTART;
     }
     sigemptyset(&action.sa_mask);
-    static_cast<void>(sigaction(kSignals[i], &action, &armed.before[i]));
+    static_cast<void>(sigaction(kSignals[i], &action, nullptr));
   }
 }
 
 AbnormalEnd::~AbnormalEnd() {
   restore_handlers();
   armed.recorder.store(nullptr);
+  wait_for_writer();
+  armed.is_taken.store(false);
 }
 
 }  // namespace tributary::recorder

@@ -31,13 +31,15 @@ class AbnormalEnd {
                                                   const std::string& path,
                                                   const std::string& signal_path);
   /// Restores the handlers that were there before, except where another has been installed since.
+  /// Waits for a thread that writes the file of SIGTERM or SIGUSR2.
   ~AbnormalEnd();
   AbnormalEnd(const AbnormalEnd&) = delete;
   AbnormalEnd& operator=(const AbnormalEnd&) = delete;
 
  private:
   AbnormalEnd() = default;  ///< @pre The caller has claimed `armed`.
-  static void arm(const std::string& path, const std::string& signal_path);
+  static void arm(const FlightRecorder& recorder, const std::string& path,
+                  const std::string& signal_path);
 };
 
 }  // namespace tributary::recorder

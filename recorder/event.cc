@@ -73,6 +73,11 @@ const char* name_of(Kind kind) {
   return nullptr;
 }
 
+bool ends_blocks(Kind kind) {
+  return kind == Kind::kCompleted || kind == Kind::kDegraded || kind == Kind::kResult ||
+         kind == Kind::kDegradedResult;
+}
+
 bool is_wait(Kind kind) {
   return kind == Kind::kStalled || kind == Kind::kSilenceWaited || kind == Kind::kSilenceExcluded ||
          kind == Kind::kSilenceEnded || kind == Kind::kUpstreamSilent;

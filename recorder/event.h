@@ -102,6 +102,8 @@ using Words = std::array<uint64_t, 4>;
 
 /// Returns the name of a kind, as in "arrived"; null for a number that is not a kind.
 [[nodiscard]] const char* name_of(Kind kind);
+/// Tells whether an event is the result of its blocks.
+[[nodiscard]] bool ends_blocks(Kind kind);
 /// Tells whether an event's `value` is a wait in milliseconds.
 [[nodiscard]] bool is_wait(Kind kind);
 

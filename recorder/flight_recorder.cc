@@ -61,6 +61,8 @@ const char* name_of(Cause cause) {
       return "end";
     case Cause::kFailure:
       return "failure";
+    case Cause::kSilence:
+      return "silence";
   }
   return "unknown";
 }

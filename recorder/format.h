@@ -35,8 +35,16 @@ inline constexpr uint32_t kEventsMax = 1U << 20;
 /// The track of the thread that watches a server.
 inline constexpr uint32_t kWatchTrack = UINT32_MAX;
 
-/// Why a recording was written.
-enum class Cause : uint8_t { kCommand, kSignal, kStall, kAbnormalEnd, kEnd, kFailure };
+/// Why a recording was written. Part of the file format: append, never renumber.
+enum class Cause : uint8_t {
+  kCommand,
+  kSignal,
+  kStall,
+  kAbnormalEnd,
+  kEnd,
+  kFailure,
+  kSilence,  ///< A silent rank has ended a session.
+};
 [[nodiscard]] const char* name_of(Cause cause);
 
 struct FileHeader {

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
+#include <optional>
 #include <tuple>
 #include <utility>
 
@@ -14,18 +14,52 @@ namespace {
 
 bool begins_blocks(Kind kind) { return kind == Kind::kArrived || kind == Kind::kSent; }
 
-bool ends_blocks(Kind kind) {
-  return kind == Kind::kCompleted || kind == Kind::kDegraded || kind == Kind::kResult ||
-         kind == Kind::kDegradedResult;
-}
-
 std::string quoted(const std::string& text) { return nlohmann::json(text).dump(); }
+
+/// The process, the job and the block of a span.
+using SpanKey = std::tuple<uint32_t, uint16_t, uint32_t>;
+
+/// The spans that have begun and not ended, at most `count_max`. The oldest one is forgotten for a
+/// further one. The trace leaves it out in any case: at least `count_max` spans have begun since.
+class OpenSpans {
+ public:
+  explicit OpenSpans(uint64_t count_max) : count_max_(count_max) {}
+
+  /// Begins a span. @return its number; nothing if it is open already.
+  std::optional<uint64_t> begin(const SpanKey& key) {
+    const auto [at, is_new] = numbers_.try_emplace(key, begun_);
+    if (!is_new) return std::nullopt;
+    keys_.emplace_hint(keys_.end(), begun_, key);
+    if (keys_.size() > count_max_) {
+      numbers_.erase(keys_.begin()->second);
+      keys_.erase(keys_.begin());
+    }
+    return begun_++;
+  }
+  /// Ends a span. @return its number; nothing if it is not open.
+  std::optional<uint64_t> end(const SpanKey& key) {
+    const auto at = numbers_.find(key);
+    if (at == numbers_.end()) return std::nullopt;
+    const uint64_t number = at->second;
+    numbers_.erase(at);
+    keys_.erase(number);
+    return number;
+  }
+  /// Returns the spans that have begun so far.
+  [[nodiscard]] uint64_t begun() const { return begun_; }
+
+ private:
+  const uint64_t count_max_;
+  uint64_t begun_ = 0;
+  std::map<SpanKey, uint64_t> numbers_;
+  std::map<uint64_t, SpanKey> keys_;  ///< By their numbers: the oldest one is the first.
+};
 
 class Trace {
  public:
   Trace(std::span<const TimedEvent> events, uint64_t spans_max)
-      : begin_ns_(events.empty() ? 0 : events.front().at_ns) {
-    const uint64_t spans = span_count(events);
+      : begin_ns_(events.empty() ? 0 : events.front().at_ns), open_(spans_max) {
+    const uint64_t spans = span_count(events, spans_max);
     spans_left_out_ = spans - std::min(spans, spans_max);
   }
 
@@ -57,26 +91,18 @@ class Trace {
   }
 
  private:
-  /// The process, the job and the block of a span.
-  using SpanKey = std::tuple<uint32_t, uint16_t, uint32_t>;
-
   /// Returns the spans that the events begin.
-  static uint64_t span_count(std::span<const TimedEvent> events) {
-    uint64_t count = 0;
-    std::set<SpanKey> open;
+  static uint64_t span_count(std::span<const TimedEvent> events, uint64_t spans_max) {
+    OpenSpans open(spans_max);
     for (const TimedEvent& timed : events) {
       const Event& event = timed.event;
       if (!begins_blocks(event.kind) && !ends_blocks(event.kind)) continue;
       for (uint32_t i = 0; i < event.count; i++) {
         const SpanKey key{timed.recording, event.job, event.block + i};
-        if (ends_blocks(event.kind)) {
-          open.erase(key);
-        } else if (open.insert(key).second) {
-          count++;
-        }
+        static_cast<void>(ends_blocks(event.kind) ? open.end(key) : open.begin(key));
       }
     }
-    return count;
+    return open.begun();
   }
 
   [[nodiscard]] std::string time_of(const TimedEvent& timed) const {
@@ -110,18 +136,9 @@ class Trace {
   void add_edge(const TimedEvent& timed, uint32_t block) {
     const SpanKey key{timed.recording, timed.event.job, block};
     const bool begins = begins_blocks(timed.event.kind);
-    if (begins) {
-      const auto [at, is_new] = open_.try_emplace(key, spans_ >= spans_left_out_);
-      if (!is_new) return;
-      spans_++;
-      if (!at->second) return;
-    } else {
-      const auto at = open_.find(key);
-      if (at == open_.end()) return;  // Its beginning is lost.
-      const bool is_shown = at->second;
-      open_.erase(at);
-      if (!is_shown) return;
-    }
+    // Nothing: the block has begun already, or its beginning is lost.
+    const std::optional<uint64_t> number = begins ? open_.begin(key) : open_.end(key);
+    if (!number || *number < spans_left_out_) return;
     add_line(
         fmt::format("{{\"ph\":\"{}\",\"cat\":\"block\",\"name\":\"block {}\",\"id2\":{{"
                     "\"local\":\"{}.{}\"}},\"ts\":{},\"pid\":{},\"tid\":{},\"args\":{{"
@@ -132,9 +149,8 @@ class Trace {
 
   const int64_t begin_ns_;
   std::string text_;
-  std::map<SpanKey, bool> open_;  ///< Whether the span is in the trace.
-  uint64_t spans_ = 0;            ///< That have begun.
-  uint64_t spans_left_out_ = 0;
+  OpenSpans open_;
+  uint64_t spans_left_out_ = 0;  ///< The spans with lower numbers.
 };
 
 }  // namespace

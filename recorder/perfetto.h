@@ -7,6 +7,8 @@
 ///          result, at a worker from its first packet to its result.
 /// Units:   Microseconds with three decimals, from the first event on.
 /// Bounds:  The latest kSpansMax spans, some 50 MB; `spans_left_out` in `otherData` counts the others.
+///          At most kSpansMax spans are open at a time. A block that is forgotten and then gets a
+///          further contribution counts as another span.
 /// Source:  Chrome's "Trace Event Format".
 /// Tests:   tests/recorder/perfetto_test.cc
 #pragma once

@@ -64,7 +64,8 @@ bool take_entries(Bytes& bytes, const SectionHeader& header, Section& section) {
   const uint64_t first_whole = Ring::first_whole(end.put_count, header.capacity);
   const uint64_t changed =
       std::min<uint64_t>(first_whole - std::min(first_whole, header.first), events.size());
-  section.recorded = end.put_count;
+  // What the writer put later is in no part of this file, and so is not lost.
+  section.recorded = header.first + header.count;
   section.left_out = end.left_out;
   for (uint64_t i = changed; i < events.size(); i++) {
     if (is_event(events[i])) {
@@ -73,7 +74,7 @@ bool take_entries(Bytes& bytes, const SectionHeader& header, Section& section) {
       section.damaged++;
     }
   }
-  section.lost = end.put_count - section.events.size() - section.damaged;
+  section.lost = section.recorded - section.events.size() - section.damaged;
   for (uint32_t i = 0; i < kRunKinds && whole; i++) {
     whole = bytes.take(words);
     const Event event = to_event(words);

@@ -27,7 +27,7 @@ inline constexpr uint64_t kFileBytesMax = uint64_t{1} << 30;
 /// The events of one writer.
 struct Section {
   uint32_t track = 0;     ///< See SectionHeader.
-  uint64_t recorded = 0;  ///< Events since the start of the recorder.
+  uint64_t recorded = 0;  ///< Events from the recorder's start to the beginning of the copy.
   uint64_t lost = 0;      ///< Of these: overwritten before the recording, or while it was written.
   uint64_t left_out = 0;  ///< Events that were not recorded, to keep the others.
   uint64_t damaged = 0;   ///< Entries of this file that are no event.

@@ -86,7 +86,8 @@ std::string event_line(const Recording& recording, const TimedEvent& timed) {
 
 bool Filter::passes(const Event& event) const {
   if (job && event.job != *job) return false;
-  if (rank && event.rank != *rank) return false;
+  const bool is_exempt = ends_pass_rank && event.rank == kNoRank && ends_blocks(event.kind);
+  if (rank && event.rank != *rank && !is_exempt) return false;
   // Modulo 2^32, like the block ids of a run.
   return !block || static_cast<uint32_t>(*block - event.block) < event.count;
 }

@@ -27,6 +27,8 @@ struct Filter {
   std::optional<uint32_t> job{};
   std::optional<uint32_t> block{};
   std::optional<uint32_t> rank{};
+  /// Results, which are about all ranks, pass `rank`. The spans of a trace need them as their ends.
+  bool ends_pass_rank = false;
 
   [[nodiscard]] bool passes(const Event& event) const;
 };

@@ -22,8 +22,8 @@
 
 namespace tributary::recorder {
 
-/// A run of consecutive blocks that grows. It lies where its owner finds it at little cost, such as
-/// beside the state of a source.
+/// A run of consecutive blocks that grows. Its owner keeps it where access is cheap, such as beside the
+/// state of a source.
 class BlockRun {
  public:
   /// Lengthens the run if the block continues it. @return whether it does.
@@ -32,7 +32,7 @@ class BlockRun {
     next_++;
     return true;
   }
-  /// Begins a run that nobody records, so that take() is as fast without a recorder.
+  /// Begins a run that is not recorded, so that take() stays on its fast path without a recorder.
   void begin_unrecorded(uint32_t block) { next_ = uint64_t{block} + 1; }
 
  private:
@@ -74,8 +74,8 @@ class alignas(128) Writer {
 
   /// Ends all runs.
   void flush();
-  /// The age at which open runs end before another begins. Assumed: below the lateness that anyone
-  /// looks for in a recording, and some bursts of small packets, so that an event is rare for them.
+  /// The age at which open runs end before another begins. Assumed: shorter than a delay worth finding
+  /// in a recording, and several bursts of small packets.
   static constexpr Duration kRunAgeMax = microseconds(10);
 
   /// Counts an event that was left out to keep the others.
@@ -92,7 +92,7 @@ class alignas(128) Writer {
   [[nodiscard]] Event begun_run(Kind kind) const;
 
  private:
-  /// Most runs between two calls of flush(); another one ends them all.
+  /// Most runs that may be open at once. One more ends them all.
   static constexpr uint32_t kRunsMax = 64;
   /// The run of a kind that began last, for readers in other threads.
   struct Begun {

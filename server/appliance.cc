@@ -84,7 +84,12 @@ Result<std::unique_ptr<Appliance>> Appliance::start_on(const ApplianceConfig& co
                                                        OpenedPort port) {
   auto memory = memory::SharedMemory::create(
       {.sram_size_bytes = kSramBytes, .dram_size_bytes = config.memory_mb << 20});
-  if (!memory) return tl::unexpected(memory.error());
+  if (!memory) {
+    return failure(
+        fmt::format("--memory-mb {}: {}; to fix: give a smaller --memory-mb, or raise the "
+                    "limit of address space (ulimit -v)",
+                    config.memory_mb, memory.error().text));
+  }
   std::unique_ptr<Appliance> appliance(new Appliance(config, *std::move(memory), std::move(port)));
   if (const auto added = appliance->add_first_jobs(); !added) return tl::unexpected(added.error());
   std::vector<trio_ml::App> apps;

@@ -87,7 +87,7 @@ class Appliance : public JobControl, public ObservedServer {
 
   /// Returns the flight recorder; null: there is none.
   [[nodiscard]] recorder::FlightRecorder* flight_recorder() { return recorder_.get(); }
-  /// Lets the cores record, or not. Without a recorder it has no effect.
+  /// Starts or stops recording on all cores. Without a recorder it has no effect.
   void set_recording(bool on);
   [[nodiscard]] const ApplianceConfig& config() const { return config_; }
   /// Returns sentences about what slows this machine down, for people to read.

@@ -21,7 +21,7 @@
 namespace tributary::server {
 namespace {
 
-/// Time between two looks at the drained jobs. Assumed: soon enough for people.
+/// How often draining jobs are checked. Assumed: fast enough for an operator.
 constexpr std::chrono::milliseconds kDrainedEvery{50};
 
 /// Notices of a removal, because packets get lost. Assumed: as many as a worker's good-byes.
@@ -364,7 +364,7 @@ JobResult Appliance::evict_source(uint32_t id, uint32_t source) {
   });
   if (found) return {};
   return refused(JobFault::kUnknownSource,
-                 fmt::format("job {}: source {} has not come, or has left", id, source));
+                 fmt::format("job {}: source {} has not joined, or has left", id, source));
 }
 
 // --- Checks ---

@@ -22,7 +22,7 @@ class RecordControl {
 
   /// Returns the bytes of a recording. Asks no core, so it works while one hangs.
   [[nodiscard]] virtual std::string recording() = 0;
-  /// Lets the cores record, or not.
+  /// Starts or stops recording on all cores.
   virtual void set_on(bool on) = 0;
   /// Returns the files that the server has written, newest first: an array of objects with `name`,
   /// `written`, a time in UTC, and `size_bytes`.

@@ -23,26 +23,49 @@ mkdir -p "$share"/man/man{1,7} "$share/bash-completion/completions" "$share/zsh/
 "$program" completion fish >"$share/fish/vendor_completions.d/tributary.fish"
 cp "$overview" "$share/man/man7/tributary.7"
 
-# page NAME SUMMARY [COMMAND]
+# commands [COMMAND...] prints the commands below one, each as its name, a tab and its summary. They are
+# in the help text: two spaces, a name, the summary; the next heading ends them.
+commands() {
+  "$program" "$@" --help | awk '/^[A-Z]/ { listed = /^Subcommands:/ }
+    listed && /^  [a-z]/ { name = $1; sub(/^ *[a-z-]+ +/, ""); print name "\t" $0 }'
+}
+
+# name_of [COMMAND...] prints the name of a command's page: tributary-job-add.
+name_of() { local IFS=-; echo "tributary${*:+-$*}"; }
+
+# page SUMMARY [COMMAND...]
 page() {
-  local file=$share/man/man1/$1.1
+  local summary=$1 name file command
+  shift
+  name=$(name_of "$@")
+  file=$share/man/man1/$name.1
+  {
+    printf '[see also]\n'
+    while IFS=$'\t' read -r command _; do
+      printf '.BR %s (1),\n' "$(name_of "$@" "$command")"
+    done < <(commands "$@")
+    printf '.BR tributary (7)\n'
+  } >"$folder/see-also"
   help2man --no-info --no-discard-stderr --locale=C.UTF-8 --section=1 --source="Tributary $version" \
-    --manual="Tributary" --version-string="$1 $version" --name="$2" --include="$folder/see-also" \
-    --output="$file" "$program${3:+ $3}"
-  # Each key of a flag like --job begins a line.
-  sed -i -E '/^[a-z_]+: /i .br' "$file"
+    --manual="Tributary" --version-string="$name $version" --name="$summary" \
+    --include="$folder/see-also" --output="$file" "$program${*:+ $*}"
+  # Each key of a flag like --job begins a line, and a list without blanks may be divided at its commas.
+  sed -i -E -e '/^[a-z_]+: /i .br' -e '/[^ ]{60}/s/,([^ ,])/,\\:\1/g' "$file"
+}
+
+# pages_below [COMMAND...] writes the pages of all commands below one.
+pages_below() {
+  local command summary
+  while IFS=$'\t' read -r command summary; do
+    page "${summary,}" "$@" "$command" </dev/null
+    pages_below "$@" "$command"
+  done < <(commands "$@")
 }
 
 if command -v help2man >/dev/null; then
   version=$("$program" --version | sed -n '1s/^tributary //p')
-  printf '[see also]\n.BR tributary (7)\n' >"$folder/see-also"
-  page tributary "in-network aggregation for distributed training"
-  # The commands are in the help text: two spaces, a name, the summary.
-  "$program" --help | awk '/^Subcommands:/ { listed = 1 }
-    listed && /^  [a-z]/ { name = $1; sub(/^ *[a-z-]+ +/, ""); print name "\t" $0 }' |
-    while IFS=$'\t' read -r command summary; do
-      page "tributary-$command" "${summary,}" "$command" </dev/null
-    done
+  page "in-network aggregation for distributed training"
+  pages_below
 else
   echo "help2man is not installed, so there are no man pages of the commands" >&2
 fi

@@ -18,7 +18,7 @@ namespace {
 
 /// Callers that wait to be accepted.
 constexpr int kBacklog = 64;
-/// How often the listener looks whether all lanes have let go of a closed connection. Assumed.
+/// How often the listener checks whether every lane has released a closed connection. Assumed.
 constexpr int kClosingPollMs = 5;
 /// If the kernel has no descriptor for a caller, or too many sockets are being closed in the
 /// background, the listener waits this long. Assumed.
@@ -186,7 +186,7 @@ void LocalServer::accept_all() {
     }
     if (errno == EAGAIN) return;
     if (errno == ECONNABORTED || errno == EINTR) continue;
-    failed_.add(1);  // No descriptors, perhaps: do not ask in a circle.
+    failed_.add(1);  // Perhaps out of descriptors: wait before the next try.
     pollfd stop{.fd = wake_event_.get(), .events = POLLIN, .revents = 0};
     ::poll(&stop, 1, kAcceptPauseMs);
     return;

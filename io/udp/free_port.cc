@@ -5,27 +5,31 @@
 #include <fmt/format.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
+
+#include "base/errno_text.h"
+#include "io/descriptor_limit.h"
+#include "io/file_descriptor.h"
 
 namespace tributary::io {
 
 Result<uint16_t> free_port(Transport transport) {
   const bool udp = transport == Transport::kUdp;
-  const int probe = socket(AF_INET, (udp ? SOCK_DGRAM : SOCK_STREAM) | SOCK_CLOEXEC, 0);
+  const FileDescriptor probe(::socket(AF_INET, (udp ? SOCK_DGRAM : SOCK_STREAM) | SOCK_CLOEXEC, 0));
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   socklen_t size = sizeof(address);
   auto* generic = reinterpret_cast<sockaddr*>(&address);
-  const bool found = bind(probe, generic, size) == 0 && getsockname(probe, generic, &size) == 0;
-  const int reason = errno;
-  if (probe >= 0) close(probe);
-  if (found) return ntohs(address.sin_port);
-  return failure(
-      fmt::format("no free {} port on 127.0.0.1: {}", udp ? "UDP" : "TCP", std::strerror(reason)));
+  if (!probe.is_open() || ::bind(probe.get(), generic, size) != 0 ||
+      ::getsockname(probe.get(), generic, &size) != 0) {
+    const int error = errno;
+    const bool is_full = error == EMFILE || error == ENFILE;
+    return failure(fmt::format("no free {} port on 127.0.0.1: {}{}", udp ? "UDP" : "TCP",
+                               errno_text(error), is_full ? kDescriptorRemedy : ""));
+  }
+  return ntohs(address.sin_port);
 }
 
 }  // namespace tributary::io

@@ -4,6 +4,7 @@
 ///
 /// Errors: The cause that the operating system gave. Another program may take the port before the
 ///         child does; then the child reports it and the run ends.
+/// Tests:  tests/io/udp/free_port_test.cc
 #pragma once
 
 #include <cstdint>

@@ -15,6 +15,9 @@
 
 namespace tributary::io {
 
+/// Begins the error about a name that the name service does not know, or not yet.
+inline constexpr std::string_view kAddressNotFound = "cannot find the address of";
+
 /// Accepts "host:port", "host", "1.2.3.4:5", "1.2.3.4", "[v6]:port", "[v6]" and "v6" without
 /// brackets. A link-local address may name an interface after %. Numeric addresses need no name
 /// service. If there are several answers, resolve() takes the system's first choice.

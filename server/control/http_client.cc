@@ -19,6 +19,7 @@ constexpr std::chrono::milliseconds kRetryEvery{10};
 
 constexpr std::string_view kScheme = "http://";
 constexpr uint16_t kHttpPort = 80;
+constexpr int kNoToken = 401;
 
 bool is_url(const ServerAddress& server) { return server.place.starts_with(kScheme); }
 
@@ -47,7 +48,7 @@ std::string_view place_of(std::string_view url) {
 std::string cause_of(httplib::Error error, std::chrono::steady_clock::duration waited) {
   if (waited >= kAnswerWithin) return fmt::format("waited {} s", kAnswerWithin.count());
   if (error == httplib::Error::Connection) return "no connection";
-  if (error == httplib::Error::Read) return "it ended the connection";
+  if (error == httplib::Error::Read) return "the server closed the connection";
   return httplib::to_string(error);
 }
 
@@ -90,9 +91,18 @@ Result<httplib::Response> exchange(const ServerAddress& server, const std::strin
   if (!reply)
     return failure(no_answer(server, reply.error(), std::chrono::steady_clock::now() - sent_at));
   if (reply->status >= 200 && reply->status <= 299) return *reply;
+  if (reply->status == kNoToken && server.token.empty()) {
+    return failure(fmt::format(
+        "{}: the server asks for a token; to fix: give --token-file with one of the tokens in the "
+        "server's --http-token-file",
+        server.place));
+  }
   const auto json = nlohmann::json::parse(reply->body, nullptr, /*allow_exceptions=*/false);
-  const std::string status = fmt::format("{}: status {}", path, reply->status);
-  return failure(json.is_object() ? json.value("error", status) : status);
+  const auto error = json.is_object() ? json.find("error") : json.end();
+  if (error == json.end() || !error->is_string()) {
+    return failure(fmt::format("{}: status {}", path, reply->status));
+  }
+  return failure(error->get<std::string>());
 }
 
 }  // namespace

@@ -136,7 +136,7 @@ std::optional<Reply> refuse_head(const httplib::Request& request) {
     const size_t count = request.get_header_value_count(name);
     if (count <= 1) continue;
     return error_reply(400,
-                       fmt::format("the header {} stands {} times; allowed: once", name, count));
+                       fmt::format("the header {} appears {} times; allowed: once", name, count));
   }
   return {};
 }
@@ -198,7 +198,7 @@ class HttpServer::Implementation : public httplib::Server {
     set_payload_max_length(kBodyBytesMax);
     set_error_handler([](const httplib::Request&, httplib::Response& response) {
       if (response.body.empty()) {
-        fill(response, error_reply(response.status, "the request is no valid HTTP request"));
+        fill(response, error_reply(response.status, "the request is not valid HTTP"));
       }
     });
   }

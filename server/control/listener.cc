@@ -10,6 +10,7 @@
 #include <cerrno>
 
 #include "base/errno_text.h"
+#include "io/descriptor_limit.h"
 #include "io/udp/socket_address.h"
 
 namespace tributary::control {
@@ -22,6 +23,16 @@ void set_option(int socket, int level, int option) {
   static_cast<void>(setsockopt(socket, level, option, &on, sizeof on));
 }
 
+bool is_full(int error) { return error == EMFILE || error == ENFILE; }
+
+/// Returns how to get a port on which this process can listen; empty for an unusual error.
+const char* remedy_for(int error) {
+  if (is_full(error)) return io::kDescriptorRemedy;
+  if (error == EACCES) return "; to fix: give a port from 1024 on";
+  const bool is_address = error == EADDRINUSE || error == EADDRNOTAVAIL || error == EAFNOSUPPORT;
+  return is_address ? "; to fix: give an address of this machine and a free port" : "";
+}
+
 }  // namespace
 
 Result<io::FileDescriptor> listen_on_path(const std::string& path) {
@@ -29,16 +40,19 @@ Result<io::FileDescriptor> listen_on_path(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (path.size() >= sizeof address.sun_path) {
-    return failure(fmt::format("control socket {}: the path has more than {} characters", path,
-                               sizeof address.sun_path - 1));
+    return failure(
+        fmt::format("control socket {}: the path has more than {} characters; to fix: give a "
+                    "shorter --name, or set XDG_RUNTIME_DIR to a shorter folder",
+                    path, sizeof address.sun_path - 1));
   }
   path.copy(address.sun_path, path.size());
   // Linux makes the file with the socket's mode, so that it is never open to others.
   if (!socket.is_open() || fchmod(socket.get(), S_IRUSR | S_IWUSR) != 0 ||
       bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
       listen(socket.get(), kBacklog) != 0) {
-    return failure(
-        fmt::format("control socket {}: cannot listen there ({})", path, errno_text(errno)));
+    const int error = errno;
+    return failure(fmt::format("control socket {}: cannot listen there ({}){}", path,
+                               errno_text(error), is_full(error) ? io::kDescriptorRemedy : ""));
   }
   return socket;
 }
@@ -56,10 +70,9 @@ Result<io::FileDescriptor> listen_on_port(const Endpoint& at) {
   }
   if (!socket.is_open() || bind(socket.get(), &address.any, size) != 0 ||
       listen(socket.get(), kBacklog) != 0) {
-    return failure(
-        fmt::format("TCP {}: cannot listen there ({}); to fix: give an address of this machine "
-                    "and a free port",
-                    at.to_string(), errno_text(errno)));
+    const int error = errno;
+    return failure(fmt::format("TCP {}: cannot listen there ({}){}", at.to_string(),
+                               errno_text(error), remedy_for(error)));
   }
   return socket;
 }

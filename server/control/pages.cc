@@ -155,7 +155,7 @@ std::string notice_rows(const json& notices) {
   for (const json& notice : notices) {
     rows.push_back({Cell::text(notice.get<std::string>(), "text bad")});
   }
-  return table_rows(rows, "Nothing to notice.");
+  return table_rows(rows, "No notices.");
 }
 
 /// Returns a row for each worker of each session.
@@ -186,7 +186,7 @@ std::string recording_rows(const json& recordings) {
                     Cell::text(file["written"].get<std::string>()),
                     Cell::text(scaled_text(file["size_bytes"].get<double>(), "B"))});
   }
-  return table_rows(rows, "There is none.");
+  return table_rows(rows, "No recordings.");
 }
 
 /// Returns the share of the time that a core had a CPU between two samples.
@@ -261,7 +261,7 @@ std::string stall_rows(const json& stalls, double uptime_s) {
                     Cell::text(duration_text(stall["lasted_ms"])),
                     Cell::text(ended ? "ended" : "goes on", ended ? "" : "bad")});
   }
-  return table_rows(rows, "None was seen.");
+  return table_rows(rows, "No stalls seen.");
 }
 
 std::string progress_rows(const json& blocks) {

@@ -16,6 +16,7 @@
 #include <thread>
 
 #include "base/errno_text.h"
+#include "io/descriptor_limit.h"
 
 namespace tributary::control {
 namespace {
@@ -63,9 +64,9 @@ bool lock_within(int file, std::chrono::milliseconds limit) {
 }
 
 /// Returns the sockets in a folder, whether their servers run or not.
-std::vector<std::filesystem::path> sockets_in(const std::string& folder) {
+/// @param error Set if the folder exists but cannot be read to its end.
+std::vector<std::filesystem::path> sockets_in(const std::string& folder, std::error_code& error) {
   std::vector<std::filesystem::path> sockets;
-  std::error_code error;
   std::filesystem::directory_iterator at(folder, error);
   for (; !error && at != std::filesystem::directory_iterator(); at.increment(error)) {
     std::error_code gone;
@@ -73,13 +74,17 @@ std::vector<std::filesystem::path> sockets_in(const std::string& folder) {
       sockets.push_back(at->path());
     }
   }
+  // Nor can this user reach a socket in a folder that is not his.
+  const int cause = error.value();
+  if (cause == ENOENT || cause == ENOTDIR || cause == EACCES || cause == EPERM) error.clear();
   return sockets;
 }
 
 /// Removes the other sockets of killed servers, so that they do not pile up. @pre The folder is
 /// locked: a server that starts binds its socket before it listens.
 void remove_stale(const std::string& folder) {
-  for (const std::filesystem::path& path : sockets_in(folder)) {
+  std::error_code unread;  // Then they stay.
+  for (const std::filesystem::path& path : sockets_in(folder, unread)) {
     if (probe(path) == SocketState::kStale) unlink(path.c_str());
   }
 }
@@ -92,6 +97,7 @@ io::FileDescriptor connect_to(const std::string& path) {
   if (path.size() >= sizeof(address.sun_path)) return {};
   path.copy(address.sun_path, path.size());
   io::FileDescriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket.is_open()) return {};
   if (connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0) {
     return socket;
   }
@@ -99,6 +105,13 @@ io::FileDescriptor connect_to(const std::string& path) {
   socket = {};
   errno = cause;
   return {};
+}
+
+/// Returns why it is unknown whether a server runs, and the remedy if there is a usual one.
+std::string unknown_text(int error) {
+  const bool is_full = error == EMFILE || error == ENFILE;
+  return fmt::format("cannot tell whether a server runs ({}){}", errno_text(error),
+                     is_full ? io::kDescriptorRemedy : "");
 }
 
 std::string names_of(const std::vector<FoundServer>& servers) {
@@ -165,8 +178,13 @@ SocketState probe(const std::string& path) {
     case EACCES:
     case EPERM:
       return SocketState::kNoPermission;
-    default:
+    case ENOENT:
+    case ENOTDIR:
+    case ENAMETOOLONG:
+    case EPROTOTYPE:  // A socket of another type, so not a server's.
       return SocketState::kMissing;
+    default:
+      return SocketState::kUnknown;
   }
 }
 
@@ -194,11 +212,14 @@ Result<SocketClaim> claim_socket(const std::string& path) {
   struct stat status {};
   if (lstat(path.c_str(), &status) == 0 && !S_ISSOCK(status.st_mode)) {
     return failure(fmt::format(
-        "control socket {}: a file that is no socket has this name; to fix: move it away, or give "
+        "control socket {}: a file that is not a socket has this name; to fix: move it, or give "
         "--name NAME",
         path));
   }
   const SocketState state = probe(path);
+  if (state == SocketState::kUnknown) {
+    return failure(fmt::format("control socket {}: {}", path, unknown_text(errno)));
+  }
   if (state == SocketState::kAnswers || state == SocketState::kNoPermission) {
     return failure(
         fmt::format("control socket {}: another server has it; to fix: give --name NAME", path));
@@ -211,18 +232,23 @@ Result<SocketClaim> claim_socket(const std::string& path) {
   return claim;
 }
 
-std::vector<FoundServer> find_servers(const std::vector<std::string>& folders) {
+Result<std::vector<FoundServer>> find_servers(const std::vector<std::string>& folders) {
   std::vector<FoundServer> servers;
   for (const std::string& folder : folders) {
     // Any user can make a folder in /tmp.
     if (folder.starts_with("/tmp/") && !is_trusted(folder)) continue;
-    for (const std::filesystem::path& path : sockets_in(folder)) {
+    std::error_code error;
+    for (const std::filesystem::path& path : sockets_in(folder, error)) {
       const std::string file = path.filename();
       FoundServer server{
           .name = file.substr(0, file.size() - kSuffix.size()), .path = path, .state = probe(path)};
+      if (server.state == SocketState::kUnknown) {
+        return failure(fmt::format("{}: {}", server.path, unknown_text(errno)));
+      }
       if (server.state == SocketState::kStale || server.state == SocketState::kMissing) continue;
       servers.push_back(std::move(server));
     }
+    if (error) return failure(fmt::format("{}: {}", folder, unknown_text(error.value())));
   }
   std::ranges::sort(servers, {}, &FoundServer::name);
   return servers;

@@ -35,8 +35,9 @@ enum class SocketState {
   kMissing,
   kStale,         ///< The file remained from a server that was killed.
   kNoPermission,  ///< The server runs as another user.
+  kUnknown,       ///< The system could not connect: no free descriptor, for example.
 };
-/// Connects to the socket to find out.
+/// Connects to the socket to find out. errno has the cause of kUnknown.
 [[nodiscard]] SocketState probe(const std::string& path);
 
 /// Returns the process that listens on the socket; 0: unknown.
@@ -55,8 +56,10 @@ struct FoundServer {
   std::string path;
   SocketState state = SocketState::kMissing;
 };
-/// Returns the servers of all folders, except for stale sockets, by name.
-[[nodiscard]] std::vector<FoundServer> find_servers(const std::vector<std::string>& folders);
+/// Returns the servers of all folders, except for stale sockets, by name. Refuses if the system cannot
+/// read a folder or connect to a socket for a reason other than a missing permission.
+[[nodiscard]] Result<std::vector<FoundServer>> find_servers(
+    const std::vector<std::string>& folders);
 
 /// Returns the server with this name; if `name` is empty, the only one.
 [[nodiscard]] Result<FoundServer> choose_server(const std::vector<FoundServer>& servers,

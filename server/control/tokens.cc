@@ -64,7 +64,7 @@ std::optional<std::chrono::sys_seconds> end_of(std::string_view text) {
 Result<Token> parse_line(std::string_view line) {
   Token token;
   const auto key = auth::key_of_secret(take_word(line));
-  if (!key) return failure("the token is no good: " + key.error().text);
+  if (!key) return failure("the token is not allowed: " + key.error().text);
   token.key = *key;
   std::string_view word = take_word(line);
   if (word == "read" || word == "write") {
@@ -76,8 +76,9 @@ Result<Token> parse_line(std::string_view line) {
     if (!token.ends_at) {
       // The word may be a part of a token, so it is not repeated.
       return failure(
-          "the words behind the token are wrong; allowed: read or write, then a last day as in "
-          "2027-01-31, or a moment as in 2027-01-31T12:00:00Z");
+          "the words after the token are not allowed; allowed: read or write, then an expiry: a "
+          "day "
+          "such as 2027-01-31 or a time such as 2027-01-31T12:00:00Z");
     }
   }
   if (!take_word(line).empty()) return failure("too many words; allowed: TOKEN RIGHT LAST_DAY");

@@ -15,6 +15,9 @@ using trio_ml::EventKind;
 using trio_ml::Outcome;
 using wire::Reason;
 
+/// Most aggregators that a line names as left out, so that it fits. tributary status names all.
+constexpr size_t kLeftOutNamed = 8;
+
 struct Line {
   LogLevel level;
   const char* name;
@@ -240,10 +243,16 @@ void EventReporter::compare_plans(const Snapshot& snapshot) {
       if (each.weight > 0) aggregators++;
       if (!each.answers) left_out.push_back(fmt::format("{} ({})", each.name, each.fault));
     }
+    const LogLevel level = left_out.empty() ? LogLevel::kInfo : LogLevel::kWarn;
+    if (left_out.size() > kLeftOutNamed) {
+      const size_t more = left_out.size() - kLeftOutNamed;
+      left_out.resize(kLeftOutNamed);
+      left_out.push_back(fmt::format("and {} more", more));
+    }
     LogFields fields{{"job", job.job_id}, {"plan", job.changes}, {"aggregators", aggregators}};
     if (aggregators > 0) fields["predicted_s"] = job.predicted_s;
     if (!left_out.empty()) fields["left_out"] = fmt::format("{}", fmt::join(left_out, ", "));
-    log_.write(left_out.empty() ? LogLevel::kInfo : LogLevel::kWarn, "plan_changed", fields);
+    log_.write(level, "plan_changed", fields);
   }
 }
 

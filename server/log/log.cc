@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <iterator>
 
 #include "base/pipe_signal_guard.h"
 
@@ -45,6 +46,23 @@ std::string text_of(const nlohmann::ordered_json& value) {
     return c > ' ' && c < '\x7f' && c != '"' && c != '=' && c != '\\';
   });
   return is_plain ? text : dump(value);
+}
+
+/// Returns the line as JSON that fits into kLineBytesMax. Its longest fields are left out for that,
+/// and `cut` says so; the first three, `time`, `level` and `event`, stay.
+std::string fitting_json(nlohmann::ordered_json line) {
+  constexpr size_t kFirstFields = 3;
+  std::string text = dump(line);
+  while (text.size() >= kLineBytesMax && line.size() > kFirstFields) {
+    line.erase("cut");
+    const auto longest = std::max_element(
+        std::next(line.begin(), kFirstFields), line.end(),
+        [](const auto& a, const auto& b) { return dump(a).size() < dump(b).size(); });
+    line.erase(longest);
+    line["cut"] = true;
+    text = dump(line);
+  }
+  return text;
 }
 
 /// Writes a line if the file takes it at once. @return whether it did.
@@ -95,10 +113,25 @@ void Log::write_at(Instant at, LogLevel level, std::string_view event, const Log
   put(at, level, event, fields);
 }
 
+void Log::write_always(LogLevel level, std::string_view event, const LogFields& fields) {
+  if (!takes(level)) return;
+  const std::lock_guard lock(mutex_);
+  put(config_.clock(), level, event, fields);
+}
+
 void Log::end_windows() {
   const std::lock_guard lock(mutex_);
   const Instant now = config_.clock();
-  for (const auto& [key, lines] : limit_.take_ended(now)) {
+  put_suppressed(limit_.take_ended(now), now);
+}
+
+void Log::end_all_windows() {
+  const std::lock_guard lock(mutex_);
+  put_suppressed(limit_.take_all(), config_.clock());
+}
+
+void Log::put_suppressed(const std::vector<LogLimit::Suppressed>& keys, Instant now) {
+  for (const auto& [key, lines] : keys) {
     put(now, LogLevel::kWarn, "log_suppressed", {{"lines", lines}, {"key", key}});
   }
 }
@@ -108,7 +141,7 @@ void Log::put(Instant at, LogLevel level, std::string_view event, const LogField
       {"time", utc_text(at, config_.clock())}, {"level", to_string(level)}, {"event", event}};
   if (fields.is_object()) line.update(fields);
   const bool is_json = config_.format == LogFormat::kJson;
-  if (write_line(config_.file, is_json ? dump(line) : log_text(line))) {
+  if (write_line(config_.file, is_json ? fitting_json(line) : log_text(line))) {
     lines_++;
   } else {
     lines_lost_++;

@@ -5,7 +5,8 @@
 /// Shapes:  text: `2026-11-23T15:20:01.123Z info event=rank_joined job=1 rank=3`
 ///          json: `{"time":"2026-11-23T15:20:01.123Z","level":"info","event":"rank_joined",…}`
 /// Model:   Lines below the level are dropped. Lines beyond LogLimit are suppressed; end_windows()
-///          writes their number. The last kLogLinesKept lines stay in memory, for GET /v1/log.
+///          writes their number. A line of the file has at most 4,096 bytes: JSON lacks its longest
+///          fields then, and text its end. The last kLogLinesKept lines stay in memory, whole.
 /// Threads: Any. Callers wait for each other, but never for the reader of the file: a line that the
 ///          file does not take at once, such as a full pipe, is lost and counted. Cores do not call.
 /// Tests:   tests/server/log/log_test.cc
@@ -21,6 +22,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/time.h"
@@ -56,7 +58,8 @@ class Log {
 
   /// Tells whether lines of this level are written.
   [[nodiscard]] bool takes(LogLevel level) const { return level <= this->level(); }
-  /// Returns the least important level that is written: LogConfig::level, until set_level().
+  [[nodiscard]] LogFormat format() const { return config_.format; }
+  /// Returns the log level: LogConfig::level, until set_level().
   [[nodiscard]] LogLevel level() const { return level_.load(std::memory_order_relaxed); }
   void set_level(LogLevel level) { level_.store(level, std::memory_order_relaxed); }
 
@@ -65,11 +68,15 @@ class Log {
   /// @param fields An object; null: no fields. Fields whose names are in kLogKeyFields tell lines
   ///               apart for the limit.
   void write(LogLevel level, std::string_view event, const LogFields& fields = {});
-  /// Does the same for an event of the past, such as one that a core has noted.
+  /// Writes a line that an operator has caused. The limit does not suppress it.
+  void write_always(LogLevel level, std::string_view event, const LogFields& fields = {});
+  /// Writes a line about an event of the past, such as one that a core has noted.
   void write_at(Instant at, LogLevel level, std::string_view event, const LogFields& fields = {});
 
   /// Writes how many lines the limit has suppressed, for each key whose window has ended.
   void end_windows();
+  /// Does the same for all keys, at the end of the log.
+  void end_all_windows();
 
   /// Returns the last lines as an array, oldest first.
   [[nodiscard]] nlohmann::ordered_json recent() const;
@@ -78,7 +85,8 @@ class Log {
   [[nodiscard]] nlohmann::ordered_json stats() const;
 
  private:
-  /// @pre mutex_ is locked.
+  /// Writes a line for each key. @pre mutex_ is locked, as for the next.
+  void put_suppressed(const std::vector<LogLimit::Suppressed>& keys, Instant now);
   void put(Instant at, LogLevel level, std::string_view event, const LogFields& fields);
 
   const LogConfig config_;

@@ -26,18 +26,29 @@ bool LogLimit::allow(const std::string& key, Instant now) {
   return true;
 }
 
-std::vector<LogLimit::Suppressed> LogLimit::take_ended(Instant now) {
-  std::vector<Suppressed> ended;
+template <class IsTaken>
+void LogLimit::take(std::vector<Suppressed>& taken, IsTaken is_taken) {
   for (auto it = windows_.begin(); it != windows_.end();) {
     const auto& [key, window] = *it;
-    if (now - window.began_at < kLogWindow) {
+    if (!is_taken(window)) {
       ++it;
       continue;
     }
-    if (window.suppressed > 0) ended.push_back({key, window.suppressed});
+    if (window.suppressed > 0) taken.push_back({key, window.suppressed});
     it = windows_.erase(it);
   }
+}
+
+std::vector<LogLimit::Suppressed> LogLimit::take_ended(Instant now) {
+  std::vector<Suppressed> ended;
+  take(ended, [now](const Window& window) { return now - window.began_at >= kLogWindow; });
   return ended;
+}
+
+std::vector<LogLimit::Suppressed> LogLimit::take_all() {
+  std::vector<Suppressed> all;
+  take(all, [](const Window&) { return true; });
+  return all;
 }
 
 }  // namespace tributary::server

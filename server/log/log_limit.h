@@ -39,6 +39,8 @@ class LogLimit {
   };
   /// Returns the keys whose window has ended with suppressed lines, and forgets all ended windows.
   [[nodiscard]] std::vector<Suppressed> take_ended(Instant now);
+  /// Does the same with all windows, ended or not.
+  [[nodiscard]] std::vector<Suppressed> take_all();
 
  private:
   struct Window {
@@ -47,6 +49,9 @@ class LogLimit {
     uint64_t suppressed = 0;
   };
 
+  /// Forgets the windows that `is_taken` returns true for, and adds those with suppressed lines.
+  template <class IsTaken>
+  void take(std::vector<Suppressed>& taken, IsTaken is_taken);
   /// Returns the key's window, or the one of kLogOverflow if there is no room.
   Window& window_of(const std::string& key, Instant now);
 

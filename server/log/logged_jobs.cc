@@ -7,7 +7,7 @@ namespace tributary::server {
 
 JobResult LoggedJobs::logged(const char* event, LogFields fields, JobResult result) {
   if (result) {
-    log_.write(LogLevel::kInfo, event, fields);
+    log_.write_always(LogLevel::kInfo, event, fields);
   } else {
     fields["command"] = event;
     fields["error"] = result.error().text;
@@ -33,11 +33,12 @@ JobResult LoggedJobs::change_job(uint32_t id, const JobChange& change) {
   if (!result) return logged("job_change", {{"job", id}}, result);
   if (change.timeout) {
     const int64_t timeout_ms = in_milliseconds(*change.timeout);
-    log_.write(LogLevel::kInfo, "job_timeout_changed", {{"job", id}, {"timeout_ms", timeout_ms}});
+    log_.write_always(LogLevel::kInfo, "job_timeout_changed",
+                      {{"job", id}, {"timeout_ms", timeout_ms}});
   }
   if (change.silence) {
     const auto silence = trio_ml::to_string(*change.silence);
-    log_.write(LogLevel::kInfo, "job_silence_changed", {{"job", id}, {"silence", silence}});
+    log_.write_always(LogLevel::kInfo, "job_silence_changed", {{"job", id}, {"silence", silence}});
   }
   return result;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Writes a line of the log for each command of an operator.
+/// Writes a line of the log for each command of an operator. The log's limit suppresses repeated
+/// refusals only.
 ///
 /// Threads: As JobControl.
 /// Tests:   tests/server/log/logged_jobs_test.cc

@@ -18,6 +18,7 @@ void ServerLog::stop() {
   thread_.request_stop();
   thread_.join();
   drain();
+  log_.end_all_windows();
 }
 
 void ServerLog::drain() {
@@ -52,8 +53,8 @@ nlohmann::ordered_json ServerLog::recent() const {
 void ServerLog::set_level(LogLevel level) {
   const LogLevel before = log_.level();
   const auto note = [&] {
-    log_.write(LogLevel::kInfo, "log_level_changed",
-               {{"to", to_string(level)}, {"from", to_string(before)}});
+    log_.write_always(LogLevel::kInfo, "log_level_changed",
+                      {{"to", to_string(level)}, {"from", to_string(before)}});
   };
   // The line appears if the old level or the new one takes it.
   if (level < before) note();

@@ -136,7 +136,11 @@ void RecordKeeper::look() {
                   .value = static_cast<uint64_t>(in_milliseconds(*stall.since))},
                  snapshot.at);
   }
-  if (!stalls.empty() && stalls_.take_file(snapshot.at)) store(Cause::kStall);
+  const bool has_ended =
+      stalls_.has_silence_ended(snapshot.packets(trio_ml::Outcome::kSilenceEnded));
+  if ((has_ended || !stalls.empty()) && stalls_.take_file(snapshot.at)) {
+    store(has_ended ? Cause::kSilence : Cause::kStall);
+  }
 }
 
 void RecordKeeper::run(const std::stop_token& stop) {

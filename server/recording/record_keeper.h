@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Keeps the recordings of an aggregator: writes one on a signal, when a block stalls, and when the
-/// process ends abnormally; hands one to the control API.
+/// Keeps the recordings of an aggregator: writes one on a signal, when a block stalls, when a silent
+/// rank ends a session, and when the process ends abnormally; hands one to the control API.
 ///
 /// Model:   A thread looks at a snapshot every kLookEvery. Only the snapshot and set_on() ask the
 ///          cores, so a recording can be taken while a core hangs.
@@ -37,7 +37,7 @@ struct RecordConfig {
   bool on = true;
   std::string folder{};  ///< Of the files; empty: that of the control socket, if it is writable.
   uint32_t events = 1U << 15;                    ///< Of each core.
-  Duration stall_after = recorder::kStallAfter;  ///< 0: no file for stalls.
+  Duration stall_after = recorder::kStallAfter;  ///< 0: no file for stalls and silent ranks.
 };
 
 class RecordKeeper final : public RecordControl {

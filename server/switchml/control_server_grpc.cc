@@ -25,7 +25,7 @@ namespace proto = switchml_proto;
 constexpr int kMessageBytesMax = 64 * 1024;
 /// How long the end of a control point waits for clients to close their connections. Assumed: far
 /// more than a round trip; all calls have their answers before.
-constexpr std::chrono::milliseconds kFarewell{500};
+constexpr std::chrono::milliseconds kShutdownGrace{500};
 
 grpc::StatusCode code_of(Rendezvous::Error error) {
   switch (error) {
@@ -81,7 +81,7 @@ class MeetingPoint {
   void barrier(Call& call, const std::string& peer, uint32_t num_workers) {
     ask(call, [&] { return meeting_.barrier(peer, num_workers, monotonic_now()); });
   }
-  /// Tells the other ranks of this connection's job why they wait in vain.
+  /// Fails the waiting calls of this connection's job with `text`.
   void fail(const std::string& peer, const std::string& text) {
     Answers answers;
     {
@@ -289,7 +289,7 @@ class ControlPoint {
   ~ControlPoint() {
     meeting_.close();
     // Without a deadline, a client that does not answer could delay the end by 20 s.
-    if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now() + kFarewell);
+    if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now() + kShutdownGrace);
   }
   ControlPoint(const ControlPoint&) = delete;
   ControlPoint& operator=(const ControlPoint&) = delete;

@@ -206,7 +206,7 @@ void Rendezvous::end_late_calls(Group& group, Instant now) {
         fmt::format("broadcast: of {} workers, rank {} did not arrive within {} s",
                     group.num_workers, missing_ranks(group.peers), in_seconds(deadline_));
     answer_all(group.broadcast, Error::kDeadline, text);
-    // The ranks that waited have given up, so no later rank may join them.
+    // The waiting calls have timed out, so no later rank may join this group.
     group.failure = text;
   }
   if (is_late(group.barrier, now)) {

@@ -56,7 +56,12 @@ Result<std::unique_ptr<SwitchmlAppliance>> SwitchmlAppliance::start(const Switch
   }
   auto memory = memory::SharedMemory::create(
       {.sram_size_bytes = kSramBytes, .dram_size_bytes = config.memory_mb << 20});
-  if (!memory) return tl::unexpected(memory.error());
+  if (!memory) {
+    return failure(
+        fmt::format("--memory-mb {}: {}; to fix: give a smaller --memory-mb, or raise the "
+                    "limit of address space (ulimit -v)",
+                    config.memory_mb, memory.error().text));
+  }
   auto port = open_port(config);
   if (!port) return tl::unexpected(port.error());
   std::unique_ptr<SwitchmlAppliance> appliance(

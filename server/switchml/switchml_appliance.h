@@ -78,7 +78,7 @@ class SwitchmlAppliance final : public ObservedServer, private SessionPlaces, pr
   [[nodiscard]] Result<SwitchAddress> address_for(const Endpoint& worker) const;
   [[nodiscard]] Result<void> make_shards();
   [[nodiscard]] Result<void> configure_sessions();
-  /// Returns the sessions without what the cores know of them. @pre mutex_ is held.
+  /// Returns the sessions from the book, without the cores' counters. @pre mutex_ is held.
   [[nodiscard]] std::vector<SessionSnapshot> read_book() const;
   /// Adds a core's counts of the sessions. Runs in the core's thread.
   static void read_shard(const switchml::Shard& shard, Instant now,

@@ -11,6 +11,8 @@ namespace {
 
 using testing::NotifySocket;
 
+void no_warning(const std::string& text) { ADD_FAILURE() << text; }
+
 server::ServiceManager manager() { return *server::ServiceManager::from_environment(); }
 
 TEST(ServeService, StatusLineOfOtherServersCountsPackets) {
@@ -22,7 +24,7 @@ TEST(ServeService, StatusLineOfOtherServersCountsPackets) {
 TEST(ServeService, AsksTheCoresBeforeEachReport) {
   NotifySocket systemd("2000000");
   int asked = 0;
-  ServiceReports reports(manager(), "test", [&asked] { return std::to_string(++asked); });
+  ServiceReports reports(manager(), no_warning, [&asked] { return std::to_string(++asked); });
   EXPECT_EQ(systemd.receive(), "READY=1\nSTATUS=1");
   reports.report();
   EXPECT_EQ(systemd.receive(), "STATUS=2\nWATCHDOG=1");
@@ -36,7 +38,7 @@ TEST(ServeService, AsksTheCoresBeforeEachReport) {
 TEST(ServeService, AsksNothingWithoutAManager) {
   unsetenv("NOTIFY_SOCKET");
   int asked = 0;
-  ServiceReports reports(manager(), "test", [&asked] { return std::to_string(++asked); });
+  ServiceReports reports(manager(), no_warning, [&asked] { return std::to_string(++asked); });
   reports.report();
   reports.report_end(seconds(1));
   EXPECT_EQ(reports.pause(), nullptr);

@@ -2,12 +2,21 @@
 // Method: a child process ends by each kind of bug; its last events are in the file.
 #include "recorder/abnormal_end.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <array>
+#include <atomic>
 #include <csignal>
 #include <cstdlib>
+#include <memory>
+#include <thread>
 
 #include "base/assert.h"
+#include "io/file_descriptor.h"
 #include "recorder/recording.h"
 #include "tests/support/scratch_directory.h"
 
@@ -122,6 +131,40 @@ TEST(AbnormalEnd, HandlersOfTheProgramStay) {
   EXPECT_EQ(handled, 4);
   std::signal(SIGUSR2, SIG_DFL);
   std::signal(SIGTERM, before);
+}
+
+// The file is a pipe that is smaller than the recording, so the handler waits for its reader.
+TEST(AbnormalEnd, EndWaitsForTheThreadThatWritesTheFile) {
+  const testing::ScratchDirectory scratch;
+  const std::string path = scratch.path() / "pipe";
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  const io::FileDescriptor reader(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  auto recorder = std::make_unique<FlightRecorder>(RecorderConfig{.events = 1U << 14});  // 512 KB.
+  Writer* const writer = recorder->add_writer(0);
+  for (uint64_t i = 0; i < 10'000; i++) writer->note({.kind = Kind::kRankJoined}, Instant());
+  auto armed = std::make_unique<AbnormalEnd>(*recorder, "/nowhere", path);
+  std::thread signalled([] { std::raise(SIGUSR2); });
+  pollfd written{reader.get(), POLLIN, 0};
+  ASSERT_EQ(poll(&written, 1, /*timeout=*/20'000), 1);
+  std::atomic<bool> is_over{false};
+  std::thread ending([&] {
+    armed.reset();
+    recorder.reset();
+    is_over.store(true);
+  });
+  EXPECT_FALSE(is_over.load());
+  ASSERT_EQ(fcntl(reader.get(), F_SETFL, 0), 0);  // Wait for the writer.
+  std::string text;
+  std::array<char, 65'536> part;
+  for (ssize_t size = 0; (size = read(reader.get(), part.data(), part.size())) > 0;) {
+    text.append(part.data(), static_cast<size_t>(size));
+  }
+  signalled.join();
+  ending.join();
+  const auto recording = read_recording(std::as_bytes(std::span(text)));
+  ASSERT_TRUE(recording.has_value()) << recording.error().text;
+  EXPECT_EQ(recording->problem, "");
+  EXPECT_EQ(recording->event_count(), 10'000U);
 }
 
 TEST(AbnormalEnd, OneObjectAtATimeIsArmed) {

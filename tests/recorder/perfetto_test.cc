@@ -81,6 +81,40 @@ TEST(Perfetto, EarliestSpansAreLeftOut) {
   EXPECT_EQ(of_phase(trace, "i").size(), 4U);  // Each event stays.
 }
 
+TEST(Perfetto, SpansOfOneRankEndWithTheResultsOfAllRanks) {
+  const std::vector<Recording> recordings{
+      server({{.at_ns = 1'000, .kind = Kind::kArrived, .job = 1, .rank = 0, .block = 5, .count = 2},
+              {.at_ns = 2'000, .kind = Kind::kArrived, .job = 1, .rank = 1, .block = 5, .count = 1},
+              {.at_ns = 3'500, .kind = Kind::kCompleted, .job = 1, .block = 5, .count = 2}})};
+  const Filter of_rank{.rank = 1, .ends_pass_rank = true};
+  const json trace = json::parse(as_perfetto(recordings, merge(recordings, of_rank)).json);
+  const auto begins = of_phase(trace, "b");
+  const auto ends = of_phase(trace, "e");
+  ASSERT_EQ(begins.size(), 1U);  // Rank 1 has contributed to block 5 only.
+  ASSERT_EQ(ends.size(), 1U);
+  EXPECT_EQ(begins[0]["id2"], ends[0]["id2"]);
+  EXPECT_EQ(ends[0]["ts"], 1.5);
+}
+
+TEST(Perfetto, OpenSpansAreBoundedAndTheLatestStay) {
+  // Blocks 0 to 9 begin and never end, then block 10 begins and ends.
+  const std::vector<Recording> recordings{server(
+      {{.at_ns = 1'000, .kind = Kind::kArrived, .job = 1, .rank = 0, .block = 0, .count = 10},
+       {.at_ns = 2'000, .kind = Kind::kArrived, .job = 1, .rank = 0, .block = 10, .count = 1},
+       {.at_ns = 3'000, .kind = Kind::kCompleted, .job = 1, .block = 10, .count = 1}})};
+  const PerfettoTrace made = as_perfetto(recordings, merge(recordings), /*spans_max=*/2);
+  EXPECT_EQ(made.spans_left_out, 9U);  // Of eleven.
+  const json trace = json::parse(made.json);
+  const auto begins = of_phase(trace, "b");
+  ASSERT_EQ(begins.size(), 2U);
+  EXPECT_EQ(begins[0]["name"], "block 9");
+  EXPECT_EQ(begins[1]["name"], "block 10");
+  ASSERT_EQ(of_phase(trace, "e").size(), 1U);
+  EXPECT_EQ(json::parse(as_perfetto(recordings, merge(recordings), /*spans_max=*/0).json)
+                .at("otherData")["spans_left_out"],
+            11);
+}
+
 TEST(Perfetto, NothingIsValidJson) {
   EXPECT_EQ(json::parse(as_perfetto({}, {}).json)["traceEvents"].size(), 0U);
 }

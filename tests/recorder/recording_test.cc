@@ -49,6 +49,21 @@ class FullSink final : public Sink {
   size_t left_;
 };
 
+/// Lets a writer go on while its recording is written: it puts an event before each part.
+class BusySink final : public Sink {
+ public:
+  explicit BusySink(Writer& writer) : writer_(writer) {}
+  bool put(std::span<const std::byte> bytes) override {
+    writer_.note({.kind = Kind::kRankJoined}, kNow);
+    text.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    return true;
+  }
+  std::string text;
+
+ private:
+  Writer& writer_;
+};
+
 TEST(Recording, HoldsTheEventsOfEveryWriterAndTheirTexts) {
   FlightRecorder recorder(example());
   Writer* const first = recorder.add_writer(0);
@@ -114,6 +129,20 @@ TEST(Recording, WriterGoesOnWhileItIsCopied) {
   }
   ends.store(true);
   thread.join();
+}
+
+TEST(Recording, EventsPutDuringTheCopyAreNotLost) {
+  FlightRecorder recorder(example());
+  Writer* const writer = recorder.add_writer(0);
+  for (uint32_t i = 0; i < 10; i++) writer->note({.kind = Kind::kRankJoined, .value = i}, kNow);
+  BusySink sink(*writer);
+  ASSERT_TRUE(recorder.write(Cause::kCommand, sink));
+  EXPECT_GT(writer->ring().put_count(), 12U);
+  // The file header and the labels come first, so the copy begins with 12 events in the ring.
+  const Recording recording = read(sink.text);
+  EXPECT_EQ(recording.sections[0].recorded, 12U);
+  EXPECT_EQ(recording.event_count(), 12U);
+  EXPECT_EQ(recording.lost(), 0U);
 }
 
 TEST(Recording, FileThatEndsEarlyIsReadAsFarAsItGoes) {

@@ -223,7 +223,7 @@ TEST_P(ApplianceJobs, EvictedWorkerLearnsIt) {
   expect_refused(appliance_->evict_source(1, 1), JobFault::kUnknownSource,
                  "job 1 has no source 1; its sources are 0 to 0");
   expect_refused(appliance_->evict_source(1, 0), JobFault::kUnknownSource,
-                 "job 1: source 0 has not come, or has left");
+                 "job 1: source 0 has not joined, or has left");
   const auto worker = join(1);
   ASSERT_NE(worker, nullptr);
   EXPECT_EQ(reduce(*worker).status, host::Status::kOk);

@@ -82,7 +82,7 @@ TEST_F(JobCommand, ChangesTheJobsOfARunningServer) {
   EXPECT_THAT(run({"job", "set", "2", "--silence", "wait"}, 1), HasSubstr("mitigation=on"));
   EXPECT_EQ(run({"job", "remove", "2"}), "removed job 2\n");
   EXPECT_THAT(run({"job", "remove", "2"}, 1), HasSubstr("job 2 does not exist; jobs: 1"));
-  EXPECT_THAT(run({"job", "evict", "1", "0"}, 1), HasSubstr("has not come, or has left"));
+  EXPECT_THAT(run({"job", "evict", "1", "0"}, 1), HasSubstr("has not joined, or has left"));
   EXPECT_EQ(run({"job", "drain", "1"}), "job 1 goes when its workers have left\n");
   EXPECT_TRUE(server.wait_for_error("info event=job_removed job=1 drained=true"));
   EXPECT_EQ(run({"job", "list"}), "no jobs\n");

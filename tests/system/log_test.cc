@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <nlohmann/json.hpp>
 
 #include "tests/system/control_folder.h"
@@ -43,6 +44,25 @@ TEST(ServerLog, NamesAMissingRankAndTheReasonOfARefusal) {
       R"("level":"warn","event":"join_refused","job":1,"rank":1,"reason":"wrong_world")"));
   EXPECT_NE(wrong->wait_for_end(), 0);
   EXPECT_EQ(server.stop(), 0);
+}
+
+TEST(ServerLog, JsonIsOnEveryLine) {
+  const std::string json_path = scratch("json_lines.json");
+  Process server({"serve", "--listen", "127.0.0.1:" + std::to_string(free_port()), "--log", "json",
+                  "--buffer-mb", "1000", "--record", "off", "--json", json_path, "--job",
+                  "id=1,sources=1"});
+  ASSERT_TRUE(server.wait_for_line("ready")) << server.errors();
+  server.signal(SIGUSR2);
+  EXPECT_TRUE(server.wait_for_error("this server has no flight recorder"));
+  server.signal(SIGTERM);
+  EXPECT_EQ(server.wait_for_end(), 0);
+  std::vector<std::string> events;
+  for (const std::string& line : lines_of(server.errors())) {
+    const auto json = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+    ASSERT_TRUE(json.is_object()) << line;
+    events.push_back(json.at("event").get<std::string>());
+  }
+  EXPECT_THAT(events, ::testing::IsSupersetOf({"serving", "server_started", "warning"}));
 }
 
 using LogCommand = ControlFolder;

@@ -44,6 +44,7 @@ TEST_F(Silence, EndsTheOthersByDefault) {
     EXPECT_THAT(workers[rank]->errors(), HasSubstr("rank 2 has sent nothing to the aggregator"));
   }
   EXPECT_EQ(server.stats()["counters"]["silence_ended"], 1);
+  EXPECT_TRUE(server.wait_for_error("warn event=recording_written cause=silence path="));
   workers[kStopped]->signal(SIGKILL);
   EXPECT_EQ(server.stop(), 0);
 }

@@ -120,10 +120,11 @@ TEST(SwitchmlWorker, RefusesFlagsOfTheOtherProtocol) {
     EXPECT_EQ(process.wait_for_end(), 2);
     return process.errors();
   };
-  EXPECT_THAT(refusal({"--protocol", "switchml", "--server", "127.0.0.1", "--job", "3"}),
-              HasSubstr("--job does not go with --protocol switchml; allowed: --protocol trio-ml"));
+  EXPECT_THAT(
+      refusal({"--protocol", "switchml", "--server", "127.0.0.1", "--job", "3"}),
+      HasSubstr("--job cannot be combined with --protocol switchml; allowed: --protocol trio-ml"));
   EXPECT_THAT(refusal({"--server", "127.0.0.1", "--control", "127.0.0.1"}),
-              HasSubstr("--control does not go with --protocol trio-ml"));
+              HasSubstr("--control cannot be combined with --protocol trio-ml"));
   EXPECT_THAT(refusal({"--protocol", "switchml"}), HasSubstr("--server is required, or --control"));
   EXPECT_THAT(
       refusal({"--protocol", "switchml", "--server", "127.0.0.1", "--gradients", "352"}),

@@ -113,7 +113,7 @@ TEST_F(HttpServerTcp, GarbageGetsOneAnswer) {
 TEST_F(HttpServerTcp, RefusesAHeaderGivenTwiceThatDecides) {
   EXPECT_THAT(talk(at_, "GET /x HTTP/1.1\r\nHost: localhost\r\nhost: h\r\n\r\n"),
               AllOf(StartsWith("HTTP/1.1 400"),
-                    HasSubstr("the header Host stands 2 times; allowed: once")));
+                    HasSubstr("the header Host appears 2 times; allowed: once")));
   EXPECT_THAT(
       talk(at_, "POST /x HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\nContent-Length: 5\r\n\r\n"),
       StartsWith("HTTP/1.1 400"));

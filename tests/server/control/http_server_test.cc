@@ -114,10 +114,10 @@ TEST_F(HttpServerTest, ClientNamesTheProcessThatDoesNotAnswer) {
     }
   });
   const std::string error = get(path_, "/v1/x").error().text;
-  EXPECT_THAT(error,
-              HasSubstr(fmt::format("(it ended the connection); to fix: check that its process "
-                                    "(pid {}) runs",
-                                    getpid())));
+  EXPECT_THAT(error, HasSubstr(fmt::format(
+                         "(the server closed the connection); to fix: check that its process "
+                         "(pid {}) runs",
+                         getpid())));
   EXPECT_EQ(process_at(path_ + "x"), 0);
 }
 

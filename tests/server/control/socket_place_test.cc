@@ -4,14 +4,17 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 
+#include "tests/support/sanitized.h"
 #include "tests/support/scratch_directory.h"
 
 namespace tributary::control {
@@ -118,7 +121,7 @@ TEST(SocketPlace, FilesOfAnotherKindAreRefusedAndKept) {
   for (const std::string& path : {file, link}) {
     const auto claim = claim_socket(path);
     ASSERT_FALSE(claim.has_value());
-    EXPECT_THAT(claim.error().text, HasSubstr("a file that is no socket has this name"));
+    EXPECT_THAT(claim.error().text, HasSubstr("a file that is not a socket has this name"));
   }
   EXPECT_EQ(std::filesystem::file_size(file), 8U);
   EXPECT_TRUE(std::filesystem::is_symlink(link));
@@ -127,17 +130,17 @@ TEST(SocketPlace, FilesOfAnotherKindAreRefusedAndKept) {
 TEST(SocketPlace, FindsServersAndAsksForANameIfThereAreSeveral) {
   const testing::ScratchDirectory scratch;
   const std::vector<std::string> folders{scratch.path() / "missing", scratch.path()};
-  EXPECT_THAT(choose_server(find_servers(folders), "").error().text,
+  EXPECT_THAT(choose_server(*find_servers(folders), "").error().text,
               HasSubstr("no server of this machine"));
   static_cast<void>(scratch.file("notes.txt"));
   static_cast<void>(listening(socket_path(scratch.path(), "ended")));  // Closed at once.
   const io::FileDescriptor b = listening(socket_path(scratch.path(), "b"));
-  auto servers = find_servers(folders);
+  auto servers = *find_servers(folders);
   ASSERT_EQ(servers.size(), 1U);
   EXPECT_EQ(choose_server(servers, "")->name, "b");
 
   const io::FileDescriptor a = listening(socket_path(scratch.path(), "a"));
-  servers = find_servers(folders);
+  servers = *find_servers(folders);
   ASSERT_EQ(servers.size(), 2U);
   EXPECT_EQ(choose_server(servers, "b")->path, socket_path(scratch.path(), "b"));
   EXPECT_THAT(choose_server(servers, "").error().text,
@@ -151,6 +154,27 @@ TEST(SocketPlace, MissingPermissionNamesTheRemedy) {
       {{.name = "a", .path = "/run/a.sock", .state = SocketState::kNoPermission}}, "");
   ASSERT_FALSE(chosen.has_value());
   EXPECT_THAT(chosen.error().text, HasSubstr("/run/a.sock: permission denied"));
+}
+
+TEST(SocketPlace, LackOfDescriptorsIsAnErrorAndNotAMissingServer) {
+  if (testing::kIsSanitized) GTEST_SKIP() << "UBSan opens descriptors of its own";
+  const testing::ScratchDirectory scratch;
+  const std::string folder = scratch.path();
+  const auto listener = listening(socket_path(folder, "b"));
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none{.rlim_cur = 0, .rlim_max = before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  const SocketState state = probe(socket_path(folder, "b"));
+  const int cause = errno;
+  const auto found = find_servers({folder});
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_EQ(state, SocketState::kUnknown);
+  EXPECT_EQ(cause, EMFILE);
+  ASSERT_FALSE(found.has_value());
+  EXPECT_THAT(found.error().text, HasSubstr("Too many open files"));
+  EXPECT_THAT(found.error().text, HasSubstr("ulimit -n"));
+  EXPECT_EQ((*find_servers({folder})).size(), 1U);
 }
 
 }  // namespace

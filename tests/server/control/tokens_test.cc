@@ -50,7 +50,7 @@ TEST(ParseTokens, RefusalsNameTheLineButNoToken) {
   };
   EXPECT_THAT(refusal(""), HasSubstr("no token"));
   EXPECT_THAT(refusal("# only a comment\n"), HasSubstr("no token"));
-  EXPECT_THAT(refusal(kA + "\nshort\n"), HasSubstr("line 2: the token is no good"));
+  EXPECT_THAT(refusal(kA + "\nshort\n"), HasSubstr("line 2: the token is not allowed"));
   for (const char* words : {" admin", " WRITE", " write 2027-02-29", " write 2027-1-31",
                             " 31.01.2027", " 2027-01-31T12:00Z", " 2027-01-31T24:00:00Z",
                             " 2027-01-31T12:00:00", " 2027-01-31 write", " 2027-01-31x"}) {
@@ -108,7 +108,7 @@ TEST_F(TokenFileTest, KeepsItsTokensWhileTheFileIsWrong) {
   ASSERT_TRUE(file.has_value());
   write("short");
   EXPECT_NE(find_token(*(*file)->tokens(), kA), nullptr);
-  EXPECT_THAT(error_, HasSubstr(path_ + ": line 1: the token is no good"));
+  EXPECT_THAT(error_, HasSubstr(path_ + ": line 1: the token is not allowed"));
   EXPECT_NE(find_token(*(*file)->tokens(), kA), nullptr);
   EXPECT_EQ(reads_, 1U);  // Once for each change.
   std::filesystem::remove(path_);

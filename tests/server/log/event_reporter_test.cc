@@ -55,6 +55,21 @@ class EventReporterTest : public ::testing::Test {
   size_t seen_ = 0;
 };
 
+TEST_F(EventReporterTest, PlanNamesTheFirstEightOfManyLeftOut) {
+  Snapshot made = snapshot();
+  DirectoryJob job{.job_id = 1, .changes = 1, .predicted_s = 0, .aggregators = {}};
+  for (uint32_t i = 0; i < 64; i++) {
+    job.aggregators.push_back(
+        {.name = "a" + std::to_string(i), .answers = false, .weight = 0, .fault = "f"});
+  }
+  made.directory = {job};
+  reporter_.compare(made);
+  EXPECT_THAT(
+      lines(),
+      ElementsAre(
+          R"x({"level":"warn","event":"plan_changed","job":1,"plan":1,"aggregators":0,"left_out":"a0 (f), a1 (f), a2 (f), a3 (f), a4 (f), a5 (f), a6 (f), a7 (f), and 56 more"})x"));
+}
+
 TEST_F(EventReporterTest, PlanOfADirectoryIsNamedOnceWithThoseLeftOut) {
   Snapshot made = snapshot();
   DirectoryJob job{.job_id = 1, .changes = 0, .predicted_s = 0, .aggregators = {}};
@@ -195,7 +210,7 @@ TEST_F(EventReporterTest, SilenceNamesItsOutcome) {
 
 TEST_F(EventReporterTest, LongWaitNamesTheRankOnceAndItsEnd) {
   Snapshot made = snapshot();
-  made.jobs[0].blocks = {{.block_id = 9, .referenced_at = now_ - milliseconds(999)}};
+  made.jobs[0].blocks = {{.block_id = 9, .referenced_at = now_ - milliseconds(1'699)}};
   trio_ml::include(made.jobs[0].blocks[0].missing, 1);
   reporter_.compare(made);
   EXPECT_THAT(lines(), IsEmpty());
@@ -208,7 +223,7 @@ TEST_F(EventReporterTest, LongWaitNamesTheRankOnceAndItsEnd) {
   EXPECT_EQ(line["event"], "rank_waited_for");
   EXPECT_EQ(line["rank"], 1);
   EXPECT_EQ(line["block"], 9);
-  EXPECT_EQ(line["waited_ms"], 1000);
+  EXPECT_EQ(line["waited_ms"], 1700);
   EXPECT_EQ(line["address"], "10.0.0.2:4000");
   made.jobs[0].blocks.clear();
   reporter_.compare(made);

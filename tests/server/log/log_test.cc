@@ -128,6 +128,49 @@ TEST_F(LogTest, RecentLinesAreBounded) {
   EXPECT_EQ(recent.back()["job"], kLogLinesKept + 9);
 }
 
+TEST_F(LogTest, LongJsonLineLacksItsLongestFieldsAndStaysJson) {
+  Log log(config(LogFormat::kJson));
+  log.write(LogLevel::kInfo, "x",
+            {{"job", 1},
+             {"long", std::string(3000, 'a')},
+             {"longest", std::string(9000, 'b')},
+             {"end", "z"}});
+  auto line = ordered_json::parse(written());
+  line.erase("time");
+  EXPECT_EQ(line, ordered_json({{"level", "info"},
+                                {"event", "x"},
+                                {"job", 1},
+                                {"long", std::string(3000, 'a')},
+                                {"end", "z"},
+                                {"cut", true}}));
+  EXPECT_EQ(log.recent().back().at("longest").get<std::string>().size(), 9000U);
+  log.write(LogLevel::kInfo, "x", {{"a", std::string(4000, '"')}});  // 8,000 bytes as JSON.
+  line = ordered_json::parse(written());
+  EXPECT_FALSE(line.contains("a"));
+  EXPECT_EQ(line["cut"], true);
+}
+
+TEST_F(LogTest, LinesOfAnOperatorAreNotSuppressed) {
+  Log log(config());
+  for (uint32_t i = 0; i < 20; i++) log.write_always(LogLevel::kInfo, "job_added", {{"job", 1}});
+  const std::string text = written();
+  EXPECT_EQ(std::ranges::count(text, '\n'), 20);
+  log.write_always(LogLevel::kDebug, "job_added");  // Below the level.
+  EXPECT_EQ(written(), "");
+}
+
+TEST_F(LogTest, EndWritesTheSuppressedLinesOfOpenWindows) {
+  Log log(config());
+  for (uint32_t i = 0; i < 7; i++) log.write(LogLevel::kInfo, "x");
+  written();
+  log.end_windows();
+  EXPECT_EQ(written(), "");
+  log.end_all_windows();
+  EXPECT_THAT(written(), HasSubstr("event=log_suppressed lines=2 key=x\n"));
+  log.end_all_windows();
+  EXPECT_EQ(written(), "");
+}
+
 TEST_F(LogTest, LongLineIsCutSoThatAPipeTakesItWhole) {
   Log log(config());
   log.write(LogLevel::kInfo, "x", {{"text", std::string(10'000, 'y')}});

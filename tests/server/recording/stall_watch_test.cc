@@ -48,6 +48,25 @@ TEST(StallWatch, ZeroIsNever) {
   EXPECT_EQ(watch.find_new(std::vector<Wait>{wait(1, 2, seconds(1000))}).size(), 0U);
 }
 
+TEST(StallWatch, SilenceThatEndsASessionIsFoundOnce) {
+  StallWatch watch(seconds(5));
+  EXPECT_FALSE(watch.has_silence_ended(0));
+  EXPECT_TRUE(watch.has_silence_ended(2));
+  EXPECT_FALSE(watch.has_silence_ended(2));
+  EXPECT_FALSE(watch.has_silence_ended(1));  // A job was removed, and its counters with it.
+  EXPECT_TRUE(watch.has_silence_ended(2));
+  StallWatch never{Duration()};
+  EXPECT_FALSE(never.has_silence_ended(1));
+}
+
+TEST(StallWatch, SilenceAndStallsShareTheirFiles) {
+  StallWatch watch(seconds(5));
+  EXPECT_TRUE(watch.has_silence_ended(1));
+  EXPECT_TRUE(watch.take_file(Instant(seconds(1))));
+  EXPECT_EQ(watch.find_new(std::vector<Wait>{wait(1, 2, seconds(6))}).size(), 1U);
+  EXPECT_FALSE(watch.take_file(Instant(seconds(7))));
+}
+
 TEST(StallWatch, FilesKeepTheirDistance) {
   StallWatch watch(seconds(5));
   EXPECT_TRUE(watch.take_file(Instant(seconds(1))));
