@@ -120,7 +120,7 @@ std::optional<Duration> WorkerProtocol::silent_limit() const {
 void WorkerProtocol::note_question(Instant now) {
   const Instant heard_at = repair_.last_heard_at();
   if (const auto limit = silent_limit()) silence_.on_asked(heard_at, *limit, now);
-  announced_silence_.on_asked(heard_at, kSilenceAnnouncedAfter, now);
+  announced_silence_.on_asked(heard_or_resumed_at(), kSilenceAnnouncedAfter, now);
 }
 
 Instant WorkerProtocol::silent_until() const {

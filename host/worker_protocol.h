@@ -147,6 +147,7 @@ class WorkerProtocol final : public TensorProtocol {
   /// never if that was done. @pre A block is outstanding.
   [[nodiscard]] Instant announce_at() const;
   [[nodiscard]] Instant waited_since(uint64_t position) const;
+  [[nodiscard]] Instant heard_or_resumed_at() const;
   /// Notes the time of a call of the driver.
   void begin_round(Instant now) {
     if (now - round_at_ > kOwnPause) resumed_at_ = now;

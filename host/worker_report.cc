@@ -28,10 +28,15 @@ Instant WorkerProtocol::waited_since(uint64_t position) const {
   return std::max(stream_.first_sent_at(position), resumed_at_);
 }
 
+/// Returns the time of the last packet. A worker that was stopped itself may have packets to read.
+Instant WorkerProtocol::heard_or_resumed_at() const {
+  return std::max(repair_.last_heard_at(), resumed_at_);
+}
+
 Instant WorkerProtocol::announce_at() const {
   const uint64_t oldest = stream_.base();
   const Instant silent_at =
-      announced_silence_.ends_at(repair_.last_heard_at(), kSilenceAnnouncedAfter);
+      announced_silence_.ends_at(heard_or_resumed_at(), kSilenceAnnouncedAfter);
   if (silent_at == Instant::never()) {
     return announcer_.due_at(oldest, waited_since(oldest));
   }
@@ -43,7 +48,7 @@ void WorkerProtocol::announce_wait(Instant now) {
   if (!config_.on_event || stream_.base() == stream_.next() || now < announce_at()) return;
   const uint64_t oldest = stream_.base();
   const Duration waited = now - waited_since(oldest);
-  const Instant heard_at = repair_.last_heard_at();
+  const Instant heard_at = heard_or_resumed_at();
   if (announced_silence_.ends_at(heard_at, kSilenceAnnouncedAfter) <= now) {
     silence_said_ = announced_silence_.silent_since();
     config_.on_event({.kind = WorkerEvent::Kind::kWaiting,

@@ -357,9 +357,9 @@ TEST_F(Control, HttpTakesCommandsWithATokenThatMayWrite) {
   EXPECT_THAT(run_there({"who"}), StartsWith("no job waits"));
   EXPECT_THAT(run_there({"log"}), HasSubstr("event=job_removed"));
   EXPECT_THAT(run({"status", "--url", url}, 1), HasSubstr("token"));
-  EXPECT_THAT(run({"status", "--url", "box"}, 1), HasSubstr("allowed: http://HOST:PORT"));
+  EXPECT_THAT(run({"status", "--url", "box"}, 2), HasSubstr("allowed: http://HOST:PORT"));
   EXPECT_THAT(run({"status", "--url", "http://127.0.0.1:1"}, 1), HasSubstr("does not answer"));
-  EXPECT_THAT(run({"status", "--url", url, "--token-file", "/none"}, 1),
+  EXPECT_THAT(run({"status", "--url", url, "--token-file", "/none"}, 2),
               HasSubstr("--token-file /none: there is no token to read"));
   EXPECT_EQ(server.stop(), 0);
 }
