@@ -262,7 +262,7 @@ bool WorkerProtocol::is_for_this_session(const Message& message) const {
 }
 
 /// Tells whether the message is a reset without a seal. An aggregator sends one after a restart without
-/// the job, whose secret it needs for a seal. Anybody who has seen this worker's packets can forge one.
+/// the job, whose secret it needs for a seal. Any observer of this worker's packets can forge one.
 bool WorkerProtocol::is_unsealed_reset(const Message& message) {
   return message.extension.type == MessageType::kReset &&
          wire::seal_mode(message.extension.flags) == auth::Mode::kNone;

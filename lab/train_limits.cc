@@ -41,7 +41,8 @@ Refusal refused(const std::string& key, uint64_t value, const std::string& allow
           .text = fmt::format("{}={} is not allowed; allowed: {}", key, value, allowed)};
 }
 
-/// Returns the longest train, a power of two, of which `each` bytes fit into `bytes`; at least 1.
+/// Returns the longest train, a power of two, that `bytes` bytes can hold if a packet has `each` bytes;
+/// at least 1.
 uint64_t longest_train(uint64_t bytes, uint64_t each) {
   return std::max<uint64_t>(std::bit_floor(bytes / each), 1);
 }

@@ -134,7 +134,7 @@ class PacketBuffer {
   Counters counters_;
 };
 
-/// What the buffer does for microcode::Machine::read_tail(). `Buffer` is PacketBuffer or PacketStore.
+/// Serves microcode::Machine::read_tail(). `Buffer` is PacketBuffer or PacketStore.
 template <class Buffer>
 struct TailRead {
   const Buffer* buffer;
@@ -148,7 +148,7 @@ struct TailRead {
   uint32_t operator()() const { return buffer->read_tail(packet, offset_bytes, to); }
 };
 
-/// What the buffer does for microcode::Machine::write_tail().
+/// Serves microcode::Machine::write_tail().
 template <class Buffer>
 struct TailWrite {
   Buffer* buffer;

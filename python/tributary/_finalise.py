@@ -6,7 +6,7 @@ that frees a handle would wait for its own thread. So in a thread that Python ha
 call.
 
 Threads: any. release() takes no lock: the code that the finaliser interrupts may hold it.
-Tests:   tests/python/communicator_test.py
+Tests:   tests/python/finalise_test.py
 """
 
 import _thread
