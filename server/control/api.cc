@@ -53,7 +53,8 @@ Reply get_job(const ApiConfig& config, const Request&, const UrlParts& parts) {
 
 Reply get_who(const ApiConfig& config, const Request&, const UrlParts&) {
   nlohmann::json rows = nlohmann::json::array();
-  for (const Wait& wait : find_waits(config.snapshot())) rows.push_back(wait_json(wait));
+  for (const server::Wait& wait : server::find_waits(config.snapshot()))
+    rows.push_back(wait_json(wait));
   return json_reply({{"rows", rows}});
 }
 

@@ -233,7 +233,7 @@ nlohmann::json status_json(const Snapshot& snapshot) {
           {"notices", notices_json(snapshot)},
           {"cores", cores_json(snapshot)},
           {"directory", server::directory_json(snapshot.directory)},
-          {"waits", find_waits(snapshot).size()}};
+          {"waits", server::find_waits(snapshot).size()}};
 }
 
 nlohmann::json job_config_json(const trio_ml::JobConfig& config) {
@@ -265,7 +265,7 @@ nlohmann::json recordings_json(server::RecordControl* recorder) {
   return {{"recordings", recorder == nullptr ? nlohmann::json::array() : recorder->files()}};
 }
 
-nlohmann::json wait_json(const Wait& wait) {
+nlohmann::json wait_json(const server::Wait& wait) {
   return {{"job", wait.job},
           {"block", wait.block ? nlohmann::json(*wait.block) : nlohmann::json()},
           {"missing", wait.missing},

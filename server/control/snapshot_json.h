@@ -9,9 +9,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "server/control/who.h"
 #include "server/record_control.h"
 #include "server/snapshot.h"
+#include "server/who.h"
 
 namespace tributary::control {
 
@@ -27,7 +27,7 @@ namespace tributary::control {
 [[nodiscard]] nlohmann::json ports_json(const server::Snapshot& snapshot);
 /// Returns the keys of a job as in --job. Contains no secret.
 [[nodiscard]] nlohmann::json job_config_json(const trio_ml::JobConfig& config);
-[[nodiscard]] nlohmann::json wait_json(const Wait& wait);
+[[nodiscard]] nlohmann::json wait_json(const server::Wait& wait);
 /// Returns the files of recordings. @param recorder Null: there are none.
 [[nodiscard]] nlohmann::json recordings_json(server::RecordControl* recorder);
 

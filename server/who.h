@@ -5,7 +5,7 @@
 /// Model:   A source is waited for if a block lacks it for kWaitShown, if it has not joined while
 ///          others have, or if its job goes on without it.
 /// Threads: Any.
-/// Tests:   tests/server/control/who_test.cc
+/// Tests:   tests/server/who_test.cc
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 #include "server/snapshot.h"
 
-namespace tributary::control {
+namespace tributary::server {
 
 /// Shorter waits are usual between ranks that compute.
 inline constexpr Duration kWaitShown = milliseconds(100);
@@ -38,6 +38,6 @@ struct Wait {
 };
 
 /// Returns the waits of all jobs in order, one for each source.
-[[nodiscard]] std::vector<Wait> find_waits(const server::Snapshot& snapshot);
+[[nodiscard]] std::vector<Wait> find_waits(const Snapshot& snapshot);
 
-}  // namespace tributary::control
+}  // namespace tributary::server

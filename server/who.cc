@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/control/who.h"
+#include "server/who.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -9,13 +9,8 @@
 #include "apps/trio_ml/records.h"
 #include "io/local/client_address.h"
 
-namespace tributary::control {
+namespace tributary::server {
 namespace {
-
-using server::BlockSnapshot;
-using server::JobSnapshot;
-using server::SourceSnapshot;
-using server::SourceState;
 
 /// Returns the rank or ranks of a source as the subject of a sentence.
 std::string subject(const SourceSnapshot& source) {
@@ -128,9 +123,9 @@ const BlockSnapshot* oldest(const JobSnapshot& job, Instant now, Condition&& con
 }
 
 std::string upstream_advice(const JobSnapshot& job) {
-  using State = server::UpstreamSnapshot::State;
+  using State = UpstreamSnapshot::State;
   const std::string upstream = job.config.upstream.to_string();
-  const server::UpstreamSnapshot state = job.upstream.value_or(server::UpstreamSnapshot());
+  const UpstreamSnapshot state = job.upstream.value_or(UpstreamSnapshot());
   if (state.state == State::kSilent) {
     return fmt::format(
         "the upper aggregator {} has not answered for {:.1f} s: check that it runs, this job's "
@@ -207,7 +202,7 @@ void add_missing(const JobSnapshot& job, Instant now, std::vector<Wait>& waits) 
 
 }  // namespace
 
-std::vector<Wait> find_waits(const server::Snapshot& snapshot) {
+std::vector<Wait> find_waits(const Snapshot& snapshot) {
   std::vector<Wait> waits;
   for (const JobSnapshot& job : snapshot.jobs) {
     add_absent(job, waits);
@@ -217,4 +212,4 @@ std::vector<Wait> find_waits(const server::Snapshot& snapshot) {
   return waits;
 }
 
-}  // namespace tributary::control
+}  // namespace tributary::server
