@@ -78,8 +78,9 @@ void JobView::read(const trio_ml::Job& job, uint32_t core, Instant now) {
   blocks_degraded = job.record.block_degraded_cnt;
   memory_bytes = job.window.memory_bytes();
   buffers_free = job.window.buffers_free();
+  blocks_held = job.record.block_curr_cnt;
   // A core notices a new session at its next packet. Until then its blocks belong to the old one.
-  if (job.adopted() == job.session.number()) blocks_in_progress = job.record.block_curr_cnt;
+  if (job.adopted() == job.session.number()) blocks_in_progress = blocks_held;
 }
 
 bool JobView::read_blocks(trio_ml::Job& job) {
@@ -136,6 +137,7 @@ JobSnapshot merge(const trio_ml::Session& session, std::span<const JobView> view
   job.session = session.number();
   job.sources.resize(job.config.sources);
   for (const JobView& view : views) {
+    job.blocks_held += view.blocks_held;
     job.blocks_in_progress += view.blocks_in_progress;
     job.blocks_total += view.blocks_total;
     job.blocks_degraded += view.blocks_degraded;

@@ -67,6 +67,7 @@ class JobView {
   wire::SourceMask active{};                   ///< Sources that new blocks wait for.
   wire::SourceMask joining{};                  ///< Sources that wait for a session.
   std::optional<UpstreamSnapshot> upstream{};  ///< Of core 0, if there is an upper aggregator.
+  uint64_t blocks_held = 0;
   uint64_t blocks_in_progress = 0;
   uint64_t blocks_total = 0;
   uint64_t blocks_degraded = 0;
@@ -103,8 +104,9 @@ struct SourceSnapshot {
 
 struct JobSnapshot {
   trio_ml::JobConfig config;
-  uint32_t session = 0;   ///< 0: none runs.
-  bool draining = false;  ///< No further session starts.
+  uint32_t session = 0;      ///< 0: none runs.
+  bool draining = false;     ///< No further session starts.
+  uint64_t blocks_held = 0;  ///< In progress, or of an old session that a core has not discarded.
   uint64_t blocks_in_progress = 0;
   uint64_t blocks_total = 0;     ///< Results since the job was added.
   uint64_t blocks_degraded = 0;  ///< Of them without some source's contribution.

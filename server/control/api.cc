@@ -17,6 +17,7 @@
 #include "server/control/schemas.h"
 #include "server/control/snapshot_json.h"
 #include "server/job_keys.h"
+#include "server/stats_json.h"
 
 namespace tributary::control {
 namespace {
@@ -81,7 +82,7 @@ Reply get_job_history(const ApiConfig& config, const Request&, const UrlParts& p
 }
 
 Reply get_counters(const ApiConfig& config, const Request&, const UrlParts&) {
-  return json_reply(counters_json(config.snapshot()));
+  return json_reply(server::counters_json(config.snapshot()));
 }
 
 Reply get_cores(const ApiConfig& config, const Request&, const UrlParts&) {

@@ -21,8 +21,6 @@ namespace tributary::control {
 [[nodiscard]] nlohmann::json job_json(const server::JobSnapshot& job);
 /// Returns a job with its sources and its oldest blocks in progress.
 [[nodiscard]] nlohmann::json job_details_json(const server::JobSnapshot& job, Instant now);
-/// Returns packets and bytes of each outcome by name.
-[[nodiscard]] nlohmann::json counters_json(const server::Snapshot& snapshot);
 [[nodiscard]] nlohmann::json cores_json(const server::Snapshot& snapshot);
 [[nodiscard]] nlohmann::json ports_json(const server::Snapshot& snapshot);
 /// Returns the keys of a job as in --job. Contains no secret.
