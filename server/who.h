@@ -3,7 +3,8 @@
 /// Finds the ranks that others wait for, and gives one sentence of advice for each.
 ///
 /// Model:   A source is waited for if a block lacks it for kWaitShown, if it has not joined while
-///          others have, or if its job goes on without it.
+///          others have, or if its job goes on without it. While joins wait because plain
+///          packets use the job, the senders of these have rows, too.
 /// Threads: Any.
 /// Tests:   tests/server/who_test.cc
 #pragma once

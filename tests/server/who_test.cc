@@ -127,6 +127,74 @@ TEST(Who, ARankThatSentPlainPacketsBeforeMustJoinToo) {
   EXPECT_THAT(waits[0].advice, HasSubstr("rank 1 has not joined: start it"));
 }
 
+TEST(Who, ARefusedJoinIsNamedWithItsReasonItsTimeAndItsSender) {
+  JobSnapshot job = job_with_members(2);
+  job.session = 0;
+  job.sources[0] = {.state = SourceState::kJoining, .joining = true, .ranks = {0}};
+  job.sources[1] = {.refused_join = trio_ml::RefusedJoin{.reason = wire::Reason::kWrongWorld,
+                                                         .at = kNow - milliseconds(3200),
+                                                         .from = Endpoint::ipv4(0x0a000009, 4000)},
+                    .ranks = {1}};
+  EXPECT_EQ(waits_of(job).at(0).advice,
+            "rank 1 has not joined: the join of its process at 10.0.0.9:4000 was refused 3.2 s ago "
+            "(wrong_world): see the error of that process");
+  job.config.sources_are_aggregators = true;
+  EXPECT_THAT(waits_of(job).at(0).advice,
+              HasSubstr("the lower aggregator of rank 1 has not joined: the join of its process"));
+}
+
+TEST(Who, ARefusedJoinIsAddedToTheAdviceAboutAFormerMemberOnly) {
+  JobSnapshot job = job_with_members(2);
+  job.blocks = {block_without(1, 7, seconds(2))};
+  job.sources[1].refused_join = {.reason = wire::Reason::kWrongWorld, .at = kNow - seconds(1)};
+  EXPECT_THAT(waits_of(job).at(0).advice, ::testing::Not(HasSubstr("refused")));
+  job.sources[1].state = SourceState::kLeft;
+  EXPECT_EQ(waits_of(job).at(0).advice,
+            "rank 1 has left the session: restart all ranks of the job; the join of its process "
+            "was refused 1.0 s ago (wrong_world): see the error of that process");
+}
+
+TEST(Who, ASenderOfPlainPacketsIsNamedWhileJoinsWaitForIt) {
+  JobSnapshot job = job_with_members(3);
+  job.session = 0;
+  const trio_ml::RefusedJoin held_off{.reason = wire::Reason::kPlainClients,
+                                      .at = kNow - milliseconds(20),
+                                      .from = Endpoint::ipv4(0x0a000001, 4000)};
+  job.sources[0] = {.refused_join = held_off, .ranks = {0}};
+  // A stranger sends in the name of rank 1. Its worker asks to join, too.
+  job.sources[1] = {.state = SourceState::kPlain,
+                    .address = Endpoint::ipv4(0x0a000042, 5000),
+                    .refused_join = held_off,
+                    .ranks = {1}};
+  job.sources[2] = {.ranks = {2}};
+  std::vector<Wait> waits = waits_of(job);
+  ASSERT_EQ(waits.size(), 1U);
+  EXPECT_THAT(waits[0].missing, ElementsAre(1));
+  EXPECT_EQ(waits[0].address, "10.0.0.66:5000");
+  EXPECT_EQ(
+      waits[0].advice,
+      "a process at 10.0.0.66:5000 sends plain packets as source 1, so joins wait: stop it if "
+      "it does not belong to the job, or give the job clients=sessions");
+
+  // Its block waits for the others. Rank 1 has one row nevertheless.
+  job.blocks = {block_without(0, 7, seconds(1))};
+  trio_ml::include(job.blocks[0].missing, 1);
+  trio_ml::include(job.blocks[0].missing, 2);
+  waits = waits_of(job);
+  ASSERT_EQ(waits.size(), 3U);
+  EXPECT_THAT(waits[0].missing, ElementsAre(1));
+  EXPECT_EQ(waits[1].advice, "rank 0 waits to join until no plain packets use the job");
+  EXPECT_THAT(waits[2].advice, HasSubstr("rank 2 has sent nothing"));
+
+  // The workers have ended.
+  job.blocks.clear();
+  for (SourceSnapshot& source : job.sources) {
+    if (source.refused_join)
+      source.refused_join->at = kNow - trio_ml::kJoinFreshFor - nanoseconds(1);
+  }
+  EXPECT_THAT(waits_of(job), IsEmpty());
+}
+
 TEST(Who, RanksBelowALowerAggregatorAreNamedTogether) {
   JobSnapshot job = job_with_members(2);
   job.sources[1].ranks = {4, 5, 6};
