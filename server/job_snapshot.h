@@ -99,7 +99,7 @@ struct SourceSnapshot {
   Endpoint address{};      ///< Not set: unknown.
   std::optional<Duration>
       silent_for{};  ///< Of members only; at most trio_ml::kHeardPeriod too long.
-  std::optional<trio_ml::MemberReport> report{};       ///< What it says of itself.
+  std::optional<trio_ml::MemberReport> report{};       ///< Its own counts.
   std::optional<trio_ml::RefusedJoin> refused_join{};  ///< Its last join, if it was not accepted.
   std::vector<uint32_t> ranks{};  ///< Its rank, or all ranks below a lower aggregator.
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
 /// The state of a whole server at one moment, whatever it serves: Trio-ML, SwitchML or a packet
-/// program. The log, the control API and its pages know a server by its snapshots.
+/// program. The control API and its pages see only snapshots; the log also takes events.
 ///
 /// Tests:   tests/server/appliance_test.cc
 #pragma once

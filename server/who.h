@@ -29,7 +29,7 @@ struct Wait {
   static constexpr uint32_t kUpstream = UINT32_MAX;
 
   uint32_t job = 0;
-  uint32_t source = kUpstream;      ///< That is missing: its index in the job, or kUpstream.
+  uint32_t source = kUpstream;      ///< Index of the missing source in the job, or kUpstream.
   std::optional<uint32_t> block{};  ///< The oldest block that waits; none before a session.
   std::vector<uint32_t> missing{};  ///< Ranks: one, or all below a lower aggregator.
   std::optional<Duration> since{};  ///< Since the block's last contribution.

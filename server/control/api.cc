@@ -22,7 +22,7 @@
 namespace tributary::control {
 namespace {
 
-/// Names and paths may be no UTF-8; dump() would throw.
+/// Makes an answer. Replaces bytes that are not UTF-8, which names and paths may have.
 Reply json_reply(const nlohmann::json& json) {
   return {.body = json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n"};
 }

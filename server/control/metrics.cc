@@ -22,7 +22,7 @@ using server::Snapshot;
 
 using Labels = std::vector<ClientMetric::Label>;
 
-/// A family that is being filled.
+/// A family of metrics under construction.
 class Family {
  public:
   Family(MetricType type, const char* name, const char* help) {
