@@ -9,7 +9,7 @@
 #include "cli/console.h"
 #include "cli/settings.h"
 #include "cli/version.h"
-#include "server/control/socket_place.h"
+#include "server/socket_place.h"
 
 namespace tributary::cli {
 namespace {
@@ -71,9 +71,9 @@ void add_json_output(CLI::App& command, ServerChoice& choice) {
 
 Result<ChosenServer> find_server(const ServerChoice& choice) {
   if (!choice.url.empty()) return server_at(choice);
-  const auto servers = control::find_servers(control::socket_folders());
+  const auto servers = server::find_servers(server::socket_folders());
   if (!servers) return tl::unexpected(servers.error());
-  auto found = control::choose_server(*servers, choice.name);
+  auto found = server::choose_server(*servers, choice.name);
   if (!found) return tl::unexpected(found.error());
   return ChosenServer{found->name, found->path};
 }

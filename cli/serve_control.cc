@@ -14,7 +14,7 @@
 #include "cli/version.h"
 #include "io/udp/socket_address.h"
 #include "server/control/pages.h"
-#include "server/control/socket_place.h"
+#include "server/socket_place.h"
 
 namespace tributary::cli {
 namespace {
@@ -50,10 +50,10 @@ std::string token_credential() {
 
 Result<std::unique_ptr<control::HttpServer>> listen(const std::string& name,
                                                     control::HttpServer::Handler handler) {
-  if (const auto good = control::check_name(name); !good) return tl::unexpected(good.error());
-  const auto folder = control::writable_folder(control::socket_folders());
+  if (const auto good = server::check_name(name); !good) return tl::unexpected(good.error());
+  const auto folder = server::writable_folder(server::socket_folders());
   if (!folder) return tl::unexpected(folder.error());
-  return control::HttpServer::start(control::socket_path(*folder, name), std::move(handler));
+  return control::HttpServer::start(server::socket_path(*folder, name), std::move(handler));
 }
 
 }  // namespace

@@ -270,7 +270,7 @@ void fail_to_start(WorkerResult& result, std::string text) {
 }
 
 /// Returns the reaction to an interrupt before the job has started. Trio-ML's join ends with a
-/// good-bye, so that no session starts with this worker. SwitchML has none: the process ends.
+/// leave, so that no session starts with this worker. SwitchML has none: the process ends.
 std::function<void()> reaction_while_joining(const WorkerOptions& options, WorkerResult result,
                                              std::stop_source& join_stop) {
   if (options.protocol == Protocol::kTrioMl) return [&join_stop] { join_stop.request_stop(); };

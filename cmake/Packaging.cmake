@@ -21,11 +21,11 @@ endfunction()
 # The names of libraries, in the order of the tree, and the headers that they need. Packet programs
 # link tributary::programs, and their tests tributary::program_testing.
 function(tributary_program_packaging)
-  set(libraries flags base auth wire microcode memory timers engine engine_model io io_capture io_dpdk
+  set(libraries flags base auth wire microcode memory timers engine engine_json engine_model io io_capture io_dpdk
                 io_inline service log capture_runs live_service program_main step_machine test_support
                 program_testing)
   set(folders base auth wire microcode memory timers engine io)
-  set(headers server/engine_stats.h programs/live_service.h programs/message_relay.h
+  set(headers programs/live_service.h programs/message_relay.h
               programs/program_port.h programs/capture_feed.h programs/capture_output.h programs/capture_program.h
               programs/capture_run.h programs/packet_program.h programs/program_instance.h
               programs/run_on_live.h programs/run_on_model.h programs/run_report.h cli/program_main.h

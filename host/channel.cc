@@ -85,7 +85,7 @@ void Channel::finish() {
   {
     const std::lock_guard lock(mutex_);
     takes_no_more_ = true;
-    snapshot_ = make_snapshot();  // Includes the good-byes.
+    snapshot_ = make_snapshot();  // Includes the leaves.
   }
   // Parts submitted meanwhile fail. submit() refuses later ones.
   take_requests(monotonic_now());

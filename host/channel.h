@@ -100,7 +100,7 @@ class Channel {
   [[nodiscard]] bool submit(Part& part);
   /// Wakes the thread, so that it takes the submitted parts.
   void wake() { queue_.wake(); }
-  /// Ends the protocol, with good-byes to the aggregator. Returns at once.
+  /// Ends the protocol, with leaves to the aggregator. Returns at once.
   void leave();
   /// Ends the protocol with this status, unless it has ended. Returns at once.
   /// @param lost_aggregator See TensorProtocol::fail().
@@ -119,7 +119,7 @@ class Channel {
 
   /// Does the work of this moment. Receives packets unless a wait has found none.
   Round run_round(Instant now);
-  /// Returns true after the last good-bye: the thread calls finish() and no round after it.
+  /// Returns true after the last leave: the thread calls finish() and no round after it.
   [[nodiscard]] bool has_ended() const { return has_ended_; }
   /// Fails the parts that nobody will take.
   void finish();

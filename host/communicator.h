@@ -102,7 +102,7 @@ class Communicator {
   /// Blocks until the all-reduce is done. Call it once for each ticket.
   Outcome wait(Ticket ticket);
 
-  /// Sends good-byes to the aggregator and ends all transfers with kClosed.
+  /// Sends leaves to the aggregator and ends all transfers with kClosed.
   void close();
 
   [[nodiscard]] CommunicatorCounters counters() const;

@@ -4,7 +4,7 @@
 /// ends them all, how tensors are cut, and how the outcomes of parts become one.
 ///
 /// Model:   The first channel that ends ends the others with its reason. If it has lost its
-///          aggregator, the others' good-byes name that aggregator to the other ranks.
+///          aggregator, the others' leaves name that aggregator to the other ranks.
 /// Threads: Guarded by its owner: ChannelGroup live, lab/faults/sharded_rank.h in virtual time.
 /// Errors:  failure(), and the status of merged outcomes.
 /// Tests:   tests/host/group_state_test.cc

@@ -14,10 +14,10 @@ using wire::Reason;
 
 namespace {
 
-/// Good-byes sent; closing takes 15 ms. Assumed.
-constexpr uint32_t kGoodByeCount = 5;
+/// Leaves sent; closing takes 15 ms. Assumed.
+constexpr uint32_t kLeaveCount = 5;
 /// The time from the first to the second one. It doubles each time.
-constexpr Duration kGoodByeEvery = milliseconds(1);
+constexpr Duration kLeaveEvery = milliseconds(1);
 /// An aggregator counts as alive this long after its last packet, or half the deadline.
 constexpr Duration kAliveFor = milliseconds(2000);
 /// A notice that an upper aggregator is silent is repeated every half second while that is so.
@@ -32,18 +32,18 @@ std::string subject_of(const wire::ControlBody& notice, uint32_t rank_base) {
 
 }  // namespace
 
-// --- The reason, and the good-byes ---
+// --- The reason, and the leaves ---
 
-void SessionEnd::end(EndReason reason, bool says_good_bye) {
+void SessionEnd::end(EndReason reason, bool sends_leaves) {
   TRIB_ASSERT(!ended_);
-  if (says_good_bye) good_byes_left_ = kGoodByeCount;
+  if (sends_leaves) leaves_left_ = kLeaveCount;
   ended_ = true;
   reason_ = std::move(reason);
 }
 
-void SessionEnd::on_good_bye_sent(Instant now) {
-  good_bye_at_ = now + kGoodByeEvery * (int64_t{1} << (kGoodByeCount - good_byes_left_));
-  good_byes_left_--;
+void SessionEnd::on_leave_sent(Instant now) {
+  leave_at_ = now + kLeaveEvery * (int64_t{1} << (kLeaveCount - leaves_left_));
+  leaves_left_--;
 }
 
 // --- The deadline ---

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
 /// The end of a worker's session: recognises the reasons for it, keeps the first one, and schedules
-/// the good-byes to the aggregator.
+/// the leaves to the aggregator.
 ///
-/// Model:   Good-byes are not acknowledged, and peers wait for a worker whose good-bye is lost as
+/// Model:   Leaves are not acknowledged, and peers wait for a worker whose leave is lost as
 ///          long as for a silent one. Five are sent: at once, then 1, 2, 4 and 8 ms apart. An
 ///          aggregator with a full socket drops two in a row as easily as one. Assumed.
 /// Units:   Positions of the stream.
@@ -36,24 +36,22 @@ class SessionEnd {
   /// @param config  Must live longer than this object.
   explicit SessionEnd(const CommunicatorConfig& config) : config_(config) {}
 
-  // --- The reason, and the good-byes ---
+  // --- The reason, and the leaves ---
 
   [[nodiscard]] bool ended() const { return ended_; }
   /// The reason for the end; kOk while the session runs.
   [[nodiscard]] Status status() const { return reason_.status; }
   [[nodiscard]] const std::string& text() const { return reason_.text; }
   [[nodiscard]] uint32_t lost_aggregator() const { return reason_.lost_aggregator; }
-  /// Ends the session. @param says_good_bye Not to an aggregator that refused the join, because it
+  /// Ends the session. @param sends_leaves Not to an aggregator that refused the join, because it
   /// knows nothing of this worker. One whose join is pending is told. @pre !ended()
-  void end(EndReason reason, bool says_good_bye);
+  void end(EndReason reason, bool sends_leaves);
 
-  [[nodiscard]] bool good_bye_due(Instant now) const {
-    return good_byes_left_ > 0 && now >= good_bye_at_;
-  }
-  void on_good_bye_sent(Instant now);
-  /// Returns when the next good-bye is due; never after the last one.
-  [[nodiscard]] Instant next_good_bye() const {
-    return good_byes_left_ > 0 ? good_bye_at_ : Instant::never();
+  [[nodiscard]] bool leave_due(Instant now) const { return leaves_left_ > 0 && now >= leave_at_; }
+  void on_leave_sent(Instant now);
+  /// Returns when the next leave is due; never after the last one.
+  [[nodiscard]] Instant next_leave() const {
+    return leaves_left_ > 0 ? leave_at_ : Instant::never();
   }
 
   // --- The deadline ---
@@ -120,8 +118,8 @@ class SessionEnd {
   const CommunicatorConfig& config_;
   bool ended_ = false;
   EndReason reason_;
-  uint32_t good_byes_left_ = 0;
-  Instant good_bye_at_;  ///< The first one is due at once.
+  uint32_t leaves_left_ = 0;
+  Instant leave_at_;  ///< The first one is due at once.
   Have have_;
   UpperSilence upper_;
   OtherTensor other_tensor_;

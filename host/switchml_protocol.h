@@ -41,7 +41,7 @@ class SwitchmlProtocol final : public TensorProtocol {
   explicit SwitchmlProtocol(const SwitchmlConfig& config);
 
   void submit(Transfer& transfer, Instant now) override;
-  /// Ends all transfers. Sends nothing, because SwitchML has no good-bye.
+  /// Ends all transfers. Sends nothing, because SwitchML has no leave.
   void leave(Instant now) override;
   void fail(Status status, std::string text, uint32_t) override { end(status, std::move(text)); }
 

@@ -110,11 +110,11 @@ class TensorProtocol {
 
   /// Queues a transfer. If the protocol has ended, the transfer is done at once with its status.
   virtual void submit(Transfer& transfer, Instant now) = 0;
-  /// Says good-bye if the protocol has one, and ends all transfers with kClosed.
+  /// Sends leaves if the protocol has them, and ends all transfers with kClosed.
   virtual void leave(Instant now) = 0;
   /// Ends everything with this status, because the driver cannot continue.
   /// @param lost_aggregator The aggregator that the rank has lost, by its place from 1 on among
-  ///                        those with a weight above 0; 0: none. The good-byes tell it to the other ranks.
+  ///                        those with a weight above 0; 0: none. The leaves tell it to the other ranks.
   virtual void fail(Status status, std::string text, uint32_t lost_aggregator) = 0;
 
   /// Returns true if packets from this sender are for this protocol. A driver that knows senders

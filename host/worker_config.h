@@ -82,7 +82,7 @@ struct CommunicatorConfig {
   /// aggregator allows fewer channels, there are fewer priorities. See host/send_gate.h.
   uint32_t priorities = 1;
   auth::JobAuth auth = {};  ///< The job's mode and key; the aggregator's must be the same.
-  /// Ends the join early, with a good-bye to the aggregator.
+  /// Ends the join early, with a leave to the aggregator.
   std::stop_token join_stop = {};
   /// Called with a sentence about what the join waits for, after a second and then every ten. Each
   /// channel calls it in its own thread. Null: no calls.

@@ -47,7 +47,7 @@ Outgoing WorkerProtocol::next_packet(std::span<std::byte> out, Instant now) {
   if (end_.ended()) {
     if (report_at_ <= now && join_.joined()) {
       packet = write_report(out, now);
-    } else if (end_.good_bye_due(now)) {
+    } else if (end_.leave_due(now)) {
       packet = write_leave(out, now);
     }
   } else if (join_.joined()) {
@@ -198,7 +198,7 @@ Outgoing WorkerProtocol::write_leave(std::span<std::byte> out, Instant now) {
   if (lost == 0 && end_.status() == Status::kAggregatorGone) {
     message.extension.tensor_elements = own_place(config_);
   }
-  end_.on_good_bye_sent(now);
+  end_.on_leave_sent(now);
   return write_control(message, out);
 }
 

@@ -145,7 +145,7 @@ void WorkerProtocol::on_closed() {
 }
 
 Instant WorkerProtocol::next_deadline() const {
-  if (end_.ended()) return end_.next_good_bye();
+  if (end_.ended()) return end_.next_leave();
   if (!join_.joined()) {
     return std::min({join_.next_deadline(), refused_until(), silent_until()});
   }
@@ -165,7 +165,7 @@ uint32_t WorkerProtocol::packet_bytes_max() const {
 
 void WorkerProtocol::end(EndReason reason) {
   if (end_.ended()) return;
-  end_.end(std::move(reason), /*says_good_bye=*/!join_.is_refused());
+  end_.end(std::move(reason), /*sends_leaves=*/!join_.is_refused());
   if (report_at_ != Instant::never()) report_at_ = Instant();  // The last one goes at once.
   stream_.end_all(end_.status(), end_.text());
   repair_.clear();

@@ -45,7 +45,7 @@ class WorkerProtocol final : public TensorProtocol {
   WorkerProtocol(const CommunicatorConfig& config, uint64_t nonce, Instant now);
 
   void submit(Transfer& transfer, Instant now) override;
-  /// Ends the session. The good-byes are due until next_deadline() is never.
+  /// Ends the session. The leaves are due until next_deadline() is never.
   void leave(Instant now) override;
   void fail(Status status, std::string text, uint32_t lost_aggregator) override {
     end({status, std::move(text), lost_aggregator});

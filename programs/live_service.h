@@ -20,6 +20,7 @@
 
 #include "base/clock.h"
 #include "base/cpus.h"
+#include "engine/counters_json.h"
 #include "engine/live/live_engine.h"
 #include "io/inline/inline_port.h"
 #include "io/inline/link_watch.h"
@@ -27,7 +28,6 @@
 #include "programs/message_relay.h"
 #include "programs/program_instance.h"
 #include "programs/program_port.h"
-#include "server/engine_stats.h"
 
 namespace tributary::programs {
 
@@ -141,8 +141,8 @@ class LiveServiceOf final : public LiveService {
     uint64_t forwarded = 0, dropped = 0, messages = 0;
     for (auto& core : cores_) {
       core->engine->inspect([&](auto& running) {
-        json["cores"].push_back(server::core_stats(running.counters()));
-        json["ports"].push_back(server::port_stats(running.queue()));
+        json["cores"].push_back(engine::core_json(running.counters()));
+        json["ports"].push_back(engine::port_json(running.queue()));
         forwarded += running.machine_counters().forwarded;
         dropped += running.machine_counters().dropped;
         messages += core->port->messages();

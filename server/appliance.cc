@@ -9,45 +9,14 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/cpus.h"
-#include "io/local/client_address.h"
 #include "io/udp/socket_address.h"
-#include "server/engine_stats.h"
+#include "server/stats_json.h"
 
 namespace tributary::server {
 namespace {
 
 /// SRAM holds small, frequently used data; job memory is DRAM (Trio paper §2.3, DMEM in Figure 9).
 constexpr uint64_t kSramBytes = uint64_t{8} << 20;
-
-/// Merges one core's view of the job's sources into the totals. A source has an address if any core
-/// knows one. It counts as waited for only if every core waits for it.
-void add_sources(nlohmann::json& sources, const trio_ml::Job& job) {
-  for (uint32_t i = 0; i < job.config.sources; i++) {
-    if (sources.size() <= i) {
-      sources.push_back({{"source", i}, {"address", std::string()}, {"waited_for", true}});
-    }
-    nlohmann::json& source = sources[i];
-    const Endpoint& address = job.sources[i].address;
-    if (address.is_set()) source["address"] = io::sender_text(address);
-    source["waited_for"] =
-        source["waited_for"].get<bool>() && trio_ml::contains(job.record.active_mask, i);
-  }
-}
-
-/// Adds one core's counters of a job to the job's totals.
-void add_job_stats(nlohmann::json& job_stats, const trio_ml::Job& job) {
-  const auto add = [&job_stats](const char* name, uint64_t value) {
-    job_stats[name] = job_stats.value(name, uint64_t{0}) + value;
-  };
-  job_stats["id"] = job.config.id;
-  job_stats["session"] = job.session.number();
-  add_sources(job_stats["sources"], job);
-  add("block_curr_cnt", job.record.block_curr_cnt);
-  add("block_total_cnt", job.record.block_total_cnt);
-  add("block_degraded_cnt", job.record.block_degraded_cnt);
-  add("memory_bytes", job.window.memory_bytes());
-  add("buffers_free", job.window.buffers_free());
-}
 
 }  // namespace
 
@@ -215,28 +184,8 @@ bool Appliance::is_in_use() const {
 }
 
 nlohmann::json Appliance::stats() {
-  nlohmann::json stats{{"command", "serve"},
-                       {"listen", local().to_string()},
-                       {"uptime_s", in_seconds(monotonic_now() - started_at_)},
-                       {"counters", nlohmann::json::object()},
-                       {"bytes", nlohmann::json::object()},
-                       {"cores", nlohmann::json::array()},
-                       {"ports", nlohmann::json::array()},
-                       {"jobs", nlohmann::json::array()}};
-  if (local_server_ != nullptr) stats["local"] = local_stats(*local_server_);
-  const std::lock_guard lock(control_mutex_);
-  uint32_t core_index = 0;
-  engine_->inspect([&](Engine::Core& core) {
-    trio_ml::Shard& shard = *shards_[core_index++];
-    add_counters<trio_ml::Outcome>(stats["counters"], stats["bytes"], shard.counters());
-    stats["cores"].push_back(core_stats(core.counters()));
-    stats["ports"].push_back(port_stats(core.queue()));
-    for (uint32_t i = 0; i < shard.jobs().size(); i++) {
-      if (stats["jobs"].size() <= i) stats["jobs"].push_back(nlohmann::json::object());
-      add_job_stats(stats["jobs"][i], *shard.jobs()[i]);
-    }
-  });
-  if (directory_ != nullptr) stats["directory"] = directory_json(directory_->state());
+  nlohmann::json stats = trio_ml_stats(snapshot());
+  if (local_server_ != nullptr) stats["local"] = local_json(local_server_->stats());
   return stats;
 }
 
@@ -288,10 +237,7 @@ Snapshot Appliance::snapshot() {
     snapshot.jobs.push_back(merge(*served_[i].session, jobs[i], snapshot.at));
     snapshot.jobs.back().draining = served_[i].draining;
   }
-  for (uint32_t i = 0; i < config_.cores; i++) {
-    snapshot.ports.push_back(port_->queue(i).counters());
-    snapshot.rx_dropped.push_back(port_->queue(i).rx_dropped());
-  }
+  snapshot.read_ports(*port_);
   return snapshot;
 }
 

@@ -48,9 +48,9 @@ struct ApplianceConfig {
   bool local = true;  ///< Beside UDP sockets, serve workers of this machine over shared memory.
   io::DevicePortSpec devices = {};  ///< If not empty, these devices instead of UDP sockets.
   std::vector<trio_ml::JobConfig> jobs;
-  std::optional<DirectoryConfig> directory = {};  ///< Of all jobs; not set: of none.
-  uint32_t record_events = 0;    ///< Of each core in the flight recorder; 0: there is none.
-  std::string record_name = {};  ///< Of the server, for recordings; empty: its address.
+  std::optional<DirectoryConfig> directory = {};  ///< Plans all jobs; not set: no directory.
+  uint32_t record_events = 0;    ///< Room of each core in the flight recorder; 0: no recorder.
+  std::string record_name = {};  ///< Names the server in recordings; empty: its address.
 };
 
 class Appliance : public JobControl, public ObservedServer {
@@ -98,7 +98,7 @@ class Appliance : public JobControl, public ObservedServer {
   using Engine = engine::LiveEngine<trio_ml::App>;
   /// The views of one job, shape [cores].
   using JobViews = std::vector<JobView>;
-  /// The part of a core in a snapshot, and how far its visits have come.
+  /// A core's part of a snapshot, and its progress over several visits.
   struct CoreReading {
     bool begun = false;
     uint32_t job = 0;  ///< The first job whose blocks are not read.
@@ -113,7 +113,7 @@ class Appliance : public JobControl, public ObservedServer {
   /// A channel of a job. Most jobs have one.
   struct Served {
     uint8_t job = 0;           ///< The id of its job, which is that of channel 0.
-    trio_ml::JobConfig given;  ///< The job as its owner knows it: given, and changed since.
+    trio_ml::JobConfig given;  ///< As given to add_job(), with the changes since.
     std::unique_ptr<trio_ml::Session> session;
     bool draining = false;
 
@@ -142,11 +142,11 @@ class Appliance : public JobControl, public ObservedServer {
                                                                  uint8_t first_id);
   /// Gives the channels to the cores, core 0 last: it alone starts sessions.
   void install(std::vector<Prepared> channels);
-  /// Tells the members of a job in use that it goes, and lets no session start.
-  /// @return whether it has members that have not left yet.
+  /// Tells the members of a job that it is being removed. No further session starts.
+  /// @return whether some members have not left yet.
   bool tell_of_removal(std::span<const uint8_t> ids);
-  /// Takes a job from the cores, core 0 first, which tells its workers; then returns its memory. With
-  /// `force` it tells them several times, which takes up to 40 ms.
+  /// Takes a job from the cores and returns its memory. Core 0 is first, and tells the job's workers.
+  /// With `force` it tells them several times, which takes up to 40 ms.
   /// @return false if it is in use and `force` is not given: it stays.
   bool take_down(uint8_t id, bool force);
   /// As take_down() without force, for a drained job.

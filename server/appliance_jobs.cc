@@ -24,7 +24,7 @@ namespace {
 /// How often draining jobs are checked. Assumed: fast enough for an operator.
 constexpr std::chrono::milliseconds kDrainedEvery{50};
 
-/// Notices of a removal, because packets get lost. Assumed: as many as a worker's good-byes.
+/// Notices of a removal, because packets get lost. Assumed: as many as a worker's leaves.
 constexpr uint32_t kRemovalNotices = 3;
 constexpr std::chrono::milliseconds kRemovalNoticeEvery{20};
 

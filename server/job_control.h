@@ -54,7 +54,8 @@ class JobControl {
 
   /// Returns the job with this id; nothing if there is none, or a channel of another job.
   [[nodiscard]] virtual std::optional<RunningJob> find_job(uint32_t id) const = 0;
-  /// Adds a job with all its channels, as `--job` does at the start. @param job Must pass trio_ml::check().
+  /// Adds a job with all its channels, as `--job` does at the start.
+  /// @param job Must pass trio_ml::check().
   virtual JobResult add_job(const trio_ml::JobConfig& job) = 0;
   /// Removes a job with all its channels, and returns its memory. Workers that wait for it, and
   /// with `force` its members, are told.

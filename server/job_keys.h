@@ -2,6 +2,8 @@
 /// @file
 /// The keys of a job, defined once for `--job key=value,…`, for `[[job]]` in a file and for the
 /// help text.
+///
+/// Tests:   tests/server/job_keys_test.cc
 #pragma once
 
 #include "apps/trio_ml/config.h"

@@ -41,7 +41,7 @@ void JobReload::drain_others(const std::vector<JobConfig>& wanted, Counts& count
   });
 }
 
-void JobReload::bring(const JobConfig& wanted, Counts& counts) {
+void JobReload::reconcile(const JobConfig& wanted, Counts& counts) {
   const std::optional<RunningJob> running = control_.find_job(wanted.id);
   const auto own = std::ranges::find(jobs_, wanted.id, &JobConfig::id);
   // If a job of the file does not run, it has ended after forget_others().
@@ -88,7 +88,7 @@ JobReload::Counts JobReload::apply(const std::vector<JobConfig>& wanted) {
   Counts counts;
   forget_others();
   drain_others(wanted, counts);
-  for (const JobConfig& job : wanted) bring(job, counts);
+  for (const JobConfig& job : wanted) reconcile(job, counts);
   return counts;
 }
 

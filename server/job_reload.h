@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Brings the jobs of a running server to those of a file that has changed.
+/// Reconciles the jobs of a running server with those of a file that has changed.
 ///
 /// Model:   Drains jobs that are gone from the file, adds new ones, and sets a timeout or an effect
 ///          of silence that differs from the running job's. A job that differs in another key stays
@@ -51,8 +51,8 @@ class JobReload {
   void forget_others();
   /// Drains the jobs that are not wanted. Those refused stay in jobs_.
   void drain_others(const std::vector<trio_ml::JobConfig>& wanted, Counts& counts);
-  /// Adds the job, or changes the running one.
-  void bring(const trio_ml::JobConfig& wanted, Counts& counts);
+  /// Adds the job, or changes the running one to its keys.
+  void reconcile(const trio_ml::JobConfig& wanted, Counts& counts);
 
   std::vector<trio_ml::JobConfig> jobs_;  ///< Of the file.
   JobControl& control_;

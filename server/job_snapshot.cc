@@ -60,7 +60,7 @@ const char* to_string(UpstreamSnapshot::State state) {
 }
 
 JobView::JobView(const trio_ml::JobConfig& config)
-    : addresses(config.sources), reports(config.sources) {
+    : addresses(config.sources), reports(config.sources), refused_joins(config.sources) {
   oldest.reserve(kOldestBlocks);
 }
 
@@ -73,13 +73,15 @@ void JobView::read(const trio_ml::Job& job, uint32_t core, Instant now) {
   }
   if (core == 0 && job.config.upstream.is_set()) upstream = upstream_of(job.session, now);
   if (core == 0) std::copy(job.reports.begin(), job.reports.end(), reports.begin());
+  if (core == 0) std::ranges::copy(job.refused_joins, refused_joins.begin());
   active = job.record.active_mask;
   blocks_total = job.record.block_total_cnt;
   blocks_degraded = job.record.block_degraded_cnt;
   memory_bytes = job.window.memory_bytes();
   buffers_free = job.window.buffers_free();
+  blocks_held = job.record.block_curr_cnt;
   // A core notices a new session at its next packet. Until then its blocks belong to the old one.
-  if (job.adopted() == job.session.number()) blocks_in_progress = job.record.block_curr_cnt;
+  if (job.adopted() == job.session.number()) blocks_in_progress = blocks_held;
 }
 
 bool JobView::read_blocks(trio_ml::Job& job) {
@@ -136,6 +138,7 @@ JobSnapshot merge(const trio_ml::Session& session, std::span<const JobView> view
   job.session = session.number();
   job.sources.resize(job.config.sources);
   for (const JobView& view : views) {
+    job.blocks_held += view.blocks_held;
     job.blocks_in_progress += view.blocks_in_progress;
     job.blocks_total += view.blocks_total;
     job.blocks_degraded += view.blocks_degraded;
@@ -148,6 +151,8 @@ JobSnapshot merge(const trio_ml::Session& session, std::span<const JobView> view
       if (view.addresses[i].is_set()) source.address = view.addresses[i];
       source.waited_for &= trio_ml::contains(view.active, i);
       source.joining |= trio_ml::contains(view.joining, i);
+      const trio_ml::RefusedJoin& join = view.refused_joins[i];
+      if (join.reason != wire::Reason::kNone) source.refused_join = join;
       if (view.reports[i].has_arrived()) source.report = view.reports[i];
     }
   }

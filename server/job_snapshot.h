@@ -62,11 +62,13 @@ class JobView {
   /// Copies the blocks in progress of up to kPlacesPerVisit places. @return whether places are left.
   bool read_blocks(trio_ml::Job& job);
 
-  std::vector<Endpoint> addresses;             ///< Shape [sources].
-  std::vector<trio_ml::MemberReport> reports;  ///< Shape [sources]; of core 0.
-  wire::SourceMask active{};                   ///< Sources that new blocks wait for.
-  wire::SourceMask joining{};                  ///< Sources that wait for a session.
-  std::optional<UpstreamSnapshot> upstream{};  ///< Of core 0, if there is an upper aggregator.
+  std::vector<Endpoint> addresses;                  ///< Shape [sources].
+  std::vector<trio_ml::MemberReport> reports;       ///< Shape [sources]; of core 0.
+  std::vector<trio_ml::RefusedJoin> refused_joins;  ///< Likewise.
+  wire::SourceMask active{};                        ///< Sources that new blocks wait for.
+  wire::SourceMask joining{};                       ///< Sources that wait for a session.
+  std::optional<UpstreamSnapshot> upstream{};       ///< Of core 0, if there is an upper aggregator.
+  uint64_t blocks_held = 0;
   uint64_t blocks_in_progress = 0;
   uint64_t blocks_total = 0;
   uint64_t blocks_degraded = 0;
@@ -97,14 +99,16 @@ struct SourceSnapshot {
   Endpoint address{};      ///< Not set: unknown.
   std::optional<Duration>
       silent_for{};  ///< Of members only; at most trio_ml::kHeardPeriod too long.
-  std::optional<trio_ml::MemberReport> report{};  ///< What it says of itself.
+  std::optional<trio_ml::MemberReport> report{};       ///< Its own counts.
+  std::optional<trio_ml::RefusedJoin> refused_join{};  ///< Its last join, if it was not accepted.
   std::vector<uint32_t> ranks{};  ///< Its rank, or all ranks below a lower aggregator.
 };
 
 struct JobSnapshot {
   trio_ml::JobConfig config;
-  uint32_t session = 0;   ///< 0: none runs.
-  bool draining = false;  ///< No further session starts.
+  uint32_t session = 0;      ///< 0: none runs.
+  bool draining = false;     ///< No further session starts.
+  uint64_t blocks_held = 0;  ///< In progress, or of an old session that a core has not discarded.
   uint64_t blocks_in_progress = 0;
   uint64_t blocks_total = 0;     ///< Results since the job was added.
   uint64_t blocks_degraded = 0;  ///< Of them without some source's contribution.

@@ -17,7 +17,7 @@ namespace tributary::server {
 
 /// The most important level comes first.
 enum class LogLevel : uint8_t { kError, kWarn, kInfo, kDebug };
-/// Their names in flags, lines and requests, in the same order.
+/// The names of the levels in flags, lines and requests, in the same order.
 inline constexpr std::array<const char*, 4> kLogLevelNames{"error", "warn", "info", "debug"};
 
 [[nodiscard]] inline const char* to_string(LogLevel level) {

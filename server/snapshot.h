@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
 /// The state of a whole server at one moment, whatever it serves: Trio-ML, SwitchML or a packet
-/// program. The log, the control API and its pages know a server by its snapshots.
+/// program. The control API and its pages see only snapshots; the log also takes events.
 ///
 /// Tests:   tests/server/appliance_test.cc
 #pragma once
@@ -17,6 +17,7 @@
 
 #include "apps/trio_ml/counters.h"
 #include "base/time.h"
+#include "engine/counters_json.h"
 #include "engine/live/live_core.h"
 #include "engine/port.h"
 #include "server/directory_state.h"
@@ -54,6 +55,7 @@ struct Snapshot {
   std::vector<engine::PortCounters> ports;  ///< Shape [cores].
   /// Shape [cores]: see engine::PortQueue::rx_dropped().
   std::vector<std::optional<uint64_t>> rx_dropped;
+  std::vector<engine::FrameCounters> frames;  ///< Shape [cores], or empty.
   std::vector<JobSnapshot> jobs;            ///< In the order in which they were added. Of Trio-ML.
   std::vector<SessionSnapshot> sessions;    ///< By place. Of SwitchML.
   std::map<std::string, uint64_t> records;  ///< That a packet program holds, by name.
@@ -63,6 +65,18 @@ struct Snapshot {
 
   [[nodiscard]] std::optional<uint64_t> rx_dropped_at(uint32_t core) const {
     return core < rx_dropped.size() ? rx_dropped[core] : std::nullopt;
+  }
+  [[nodiscard]] engine::FrameCounters frames_at(uint32_t core) const {
+    return core < frames.size() ? frames[core] : engine::FrameCounters();
+  }
+  /// Adds the counters of all queues of a port. Any thread.
+  void read_ports(engine::Port& port) {
+    for (uint32_t i = 0; i < port.queue_count(); i++) {
+      const engine::PortQueue& queue = port.queue(i);
+      ports.push_back(queue.counters());
+      rx_dropped.push_back(queue.rx_dropped());
+      frames.push_back(engine::frame_counters(queue));
+    }
   }
   /// Returns the number of cores that this snapshot knows anything about.
   [[nodiscard]] uint32_t core_count() const {

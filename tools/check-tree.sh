@@ -26,7 +26,7 @@ tofino     base wire
 apps       base recorder auth wire microcode memory timers engine/packet.h engine/live/live_core.h
 host       base recorder plan auth wire microcode engine/port.h engine/packet.h io
 server     base recorder plan auth wire microcode memory engine io apps
-programs   base wire microcode memory timers engine io apps server traffic
+programs   base wire microcode memory timers engine io apps traffic
 lab        base recorder plan auth wire microcode memory timers engine io net traffic tofino apps host programs
 bench      base recorder plan auth wire microcode memory timers engine io net tofino apps host lab
 cli        ANY

@@ -5,6 +5,18 @@
 #include "base/mutant.h"
 
 namespace tributary::trio_ml {
+namespace {
+
+/// Keeps the outcome of a join for `tributary who`. Ignores answers that healthy jobs cause.
+void keep_outcome(Job& job, uint32_t source, const Session::JoinAnswer& answer,
+                  const Endpoint& from, Instant now) {
+  const Reason reason = answer.body.reason;
+  if (reason == Reason::kRankTaken || reason == Reason::kOtherList) return;
+  const bool is_accepted = answer.reply != MessageType::kRefusal && reason != Reason::kPlainClients;
+  job.keep_join_outcome(source, is_accepted ? Reason::kNone : reason, from, now);
+}
+
+}  // namespace
 
 Message upstream_message(const Job& job, MessageType type) {
   Message message;
@@ -99,6 +111,7 @@ Session::JoinAnswer take_join(Shard& shard, Job& job, const Message& message, co
   const bool was_pending = job.session.pending_nonce(source, now) == message.extension.key;
   const bool was_silent = ran && job.session.is_silent(source, now);
   Session::JoinAnswer answer = job.session.join(message, from, now);
+  keep_outcome(job, source, answer, from, now);
   if (answer.reply == MessageType::kPending && answer.body.reason == Reason::kRankTaken &&
       job.session.note_taken(source, message.extension.key)) {
     shard.note(job, source,

@@ -252,6 +252,7 @@ template <microcode::Machine M>
   reply.body.value = static_cast<uint32_t>(job.end.mode());
   send_to_stranger(m, shard, /*job=*/nullptr, reply, arrival.size, arrival.source,
                    Outcome::kNoticeSent);
+  job.keep_join_outcome(message.header.src_id, Reason::kAuthentication, arrival.source, m.now());
   shard.note(job, message.header.src_id,
              {.kind = EventKind::kJoinRefused,
               .reason = Reason::kAuthentication,

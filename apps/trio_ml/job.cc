@@ -58,6 +58,7 @@ Job::Job(const JobConfig& job_config, Session& job_session, BlockWindow job_wind
           config.sources_are_aggregators ? auth::kLanesMax : 1),
       upward_end(config.auth, config.id, lane),
       reports(config.reports && lane == 0 ? config.sources : 0),
+      refused_joins(lane == 0 ? config.sources : 0),
       sources(config.sources),
       arrivals(config.sources),
       keys_(config.sources),

@@ -48,6 +48,16 @@ struct Mismatch {
   SourceMask given_by{};         ///< Its ranks.
 };
 
+/// A source's last join, if it was not accepted. For people to read: anybody can send a join, and
+/// `from` of a join with another secret may be forged.
+struct RefusedJoin {
+  /// kNone: the last join was accepted, or there was none. kPlainClients: the join was refused, or
+  /// waits because plain packets use the job.
+  wire::Reason reason = wire::Reason::kNone;
+  Instant at{};
+  Endpoint from{};
+};
+
 /// How long a job keeps its memory after a session, so that a session that follows at once finds it.
 /// A session on returned memory takes a page fault for each 4 KiB that it uses. Assumed: a program
 /// that runs workers in a loop starts the next ones within this time.
@@ -73,12 +83,13 @@ class Job {
   auth::AggregatorEnd end;              ///< Seals and opens messages of this job's sources.
   auth::MemberEnd upward_end;           ///< Likewise with the upper aggregator.
   JobRecord record;
-  std::vector<MemberReport> reports;   ///< Shape [config.sources]; empty but on shard 0.
-  SourceMask silent{};                 ///< Shard 0: members whose silence was noted.
-  std::optional<Mismatch> mismatch;    ///< The first one of the adopted session.
-  uint64_t blocks_begun = 0;           ///< Count at the frequent timer's last visit.
-  std::vector<SourceState> sources;    ///< Shape [config.sources].
-  std::vector<Endpoint> destinations;  ///< Of results: the known addresses, or the group.
+  std::vector<MemberReport> reports;       ///< Shape [config.sources]; empty but on shard 0.
+  std::vector<RefusedJoin> refused_joins;  ///< Likewise.
+  SourceMask silent{};                     ///< Shard 0: members whose silence was noted.
+  std::optional<Mismatch> mismatch;        ///< The first one of the adopted session.
+  uint64_t blocks_begun = 0;               ///< Count at the frequent timer's last visit.
+  std::vector<SourceState> sources;        ///< Shape [config.sources].
+  std::vector<Endpoint> destinations;      ///< Of results: the known addresses, or the group.
   std::vector<recorder::BlockRun>
       arrivals;                        ///< Shape [config.sources]: blocks that it contributed to.
   recorder::BlockRun completions;      ///< Blocks with all contributions.
@@ -117,6 +128,10 @@ class Job {
   void evict(uint32_t source, uint64_t new_key);
   /// Sends nothing more to the address of a source that has left the session.
   void forget_address(uint32_t source);
+  /// Keeps the outcome of a join. @param refusal kNone: it was accepted.
+  void keep_join_outcome(uint32_t source, wire::Reason refusal, const Endpoint& from, Instant now) {
+    if (source < refused_joins.size()) refused_joins[source] = {refusal, now, from};
+  }
   /// Records the address that a source sends from.
   /// @return false if the source is pinned to another address.
   [[nodiscard]] bool locate(uint32_t source, const Endpoint& from) {

@@ -168,7 +168,7 @@ typedef void (*tributary_on_event)(const tributary_event* event, void* context);
 TRIBUTARY_API tributary_status tributary_join_watched(const char* url, tributary_on_event on_event,
                                                       void* context, tributary_communicator** out);
 
-/// Sends good-byes to the aggregator and ends all operations with TRIBUTARY_CLOSED. Threads that
+/// Sends leaves to the aggregator and ends all operations with TRIBUTARY_CLOSED. Threads that
 /// wait for one of them return. The handle still answers queries.
 TRIBUTARY_API tributary_status tributary_close(tributary_communicator* communicator);
 

@@ -19,7 +19,7 @@ constexpr Duration kToldWithin = seconds(1);
 constexpr Duration kToldOfSilenceWithin = host::kSilentSessionFor + milliseconds(500);
 /// After this time, no packet of a silent aggregator is on its way.
 constexpr Duration kSettlesWithin = milliseconds(50);
-/// Loss rate above which keep-alives, good-byes or probes may be lost in a row.
+/// Loss rate above which keep-alives, leaves or probes may be lost in a row.
 constexpr double kFewLosses = 0.02;
 
 bool has_any(const FaultPlan& plan, std::initializer_list<FaultKind> kinds) {

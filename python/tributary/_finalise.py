@@ -12,7 +12,7 @@ Tests:   tests/python/finalise_test.py
 import _thread
 import threading
 
-# Longest wait of finish() for each thread. Assumed: longer than a communicator's good-byes take.
+# Longest wait of finish() for each thread. Assumed: longer than a communicator's leaves take.
 RELEASE_S = 10
 
 _running = set()  # A lock for each handle that a new thread frees, held until then.

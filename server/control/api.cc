@@ -17,11 +17,12 @@
 #include "server/control/schemas.h"
 #include "server/control/snapshot_json.h"
 #include "server/job_keys.h"
+#include "server/stats_json.h"
 
 namespace tributary::control {
 namespace {
 
-/// Names and paths may be no UTF-8; dump() would throw.
+/// Makes an answer. Replaces bytes that are not UTF-8, which names and paths may have.
 Reply json_reply(const nlohmann::json& json) {
   return {.body = json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n"};
 }
@@ -53,7 +54,8 @@ Reply get_job(const ApiConfig& config, const Request&, const UrlParts& parts) {
 
 Reply get_who(const ApiConfig& config, const Request&, const UrlParts&) {
   nlohmann::json rows = nlohmann::json::array();
-  for (const Wait& wait : find_waits(config.snapshot())) rows.push_back(wait_json(wait));
+  for (const server::Wait& wait : server::find_waits(config.snapshot()))
+    rows.push_back(wait_json(wait));
   return json_reply({{"rows", rows}});
 }
 
@@ -80,7 +82,7 @@ Reply get_job_history(const ApiConfig& config, const Request&, const UrlParts& p
 }
 
 Reply get_counters(const ApiConfig& config, const Request&, const UrlParts&) {
-  return json_reply(counters_json(config.snapshot()));
+  return json_reply(server::counters_json(config.snapshot()));
 }
 
 Reply get_cores(const ApiConfig& config, const Request&, const UrlParts&) {

@@ -230,7 +230,7 @@ Connections::Next Connections::serve(Connection& connection) {
     case State::kWriting:
       return write(connection);
     case State::kEnding:
-      return ignore_rest(connection);
+      return drain_request(connection);
   }
   return Next::kGone;
 }
@@ -263,18 +263,18 @@ Connections::Next Connections::write(Connection& connection) {
   connection.answer = {};
   connection.state = State::kEnding;
   shutdown(connection.socket.get(), SHUT_WR);
-  return ignore_rest(connection);
+  return drain_request(connection);
 }
 
 /// Reads what remains of the request: closing a socket with unread bytes would reset the connection,
 /// and the client would lose the answer.
-Connections::Next Connections::ignore_rest(Connection& connection) {
+Connections::Next Connections::drain_request(Connection& connection) {
   std::array<char, kReadBytes> bytes;
-  while (connection.ignored_bytes < kRequestBytesMax) {
+  while (connection.drained_bytes < kRequestBytesMax) {
     const ssize_t got = recv(connection.socket.get(), bytes.data(), bytes.size(), 0);
     if (got < 0 && would_block()) return Next::kStays;
     if (got <= 0) return Next::kGone;
-    connection.ignored_bytes += static_cast<size_t>(got);
+    connection.drained_bytes += static_cast<size_t>(got);
   }
   return Next::kGone;
 }

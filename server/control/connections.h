@@ -84,7 +84,7 @@ class Connections {
     RequestReader request = {};
     std::string answer = {};
     size_t sent_bytes = 0;     ///< Of the answer.
-    size_t ignored_bytes = 0;  ///< That came after the request.
+    size_t drained_bytes = 0;  ///< That came after the request.
   };
   /// Whether a connection stays.
   enum class Next : uint8_t { kStays, kGone };
@@ -102,7 +102,7 @@ class Connections {
   Next serve(Connection& connection);
   Next read(Connection& connection);
   Next write(Connection& connection);
-  Next ignore_rest(Connection& connection);
+  Next drain_request(Connection& connection);
   Next end(ConnectionEnd how);
 
   const io::FileDescriptor wake_;

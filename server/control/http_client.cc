@@ -9,10 +9,12 @@
 
 #include "base/pipe_signal_guard.h"
 #include "io/udp/resolve.h"
-#include "server/control/socket_place.h"
+#include "server/socket_place.h"
 
 namespace tributary::control {
 namespace {
+
+using server::SocketState;
 
 /// Pause before another attempt while the server's queue of callers is full.
 constexpr std::chrono::milliseconds kRetryEvery{10};
@@ -31,7 +33,7 @@ httplib::Result send(httplib::Client& client, const ServerAddress& server,
   while (true) {
     httplib::Result reply = client.send(request);
     if (reply.error() != httplib::Error::Connection || is_url(server) ||
-        probe(server.place) != SocketState::kAnswers ||
+        server::probe(server.place) != SocketState::kAnswers ||
         std::chrono::steady_clock::now() >= deadline) {
       return reply;
     }
@@ -61,7 +63,7 @@ std::string no_answer(const ServerAddress& server, httplib::Error error,
     if (!address) return fmt::format("{}: {}", server.place, address.error().text);
     remedy += " runs, with systemctl status or ps, and serves this address with --http";
   } else {
-    const int pid = process_at(server.place);
+    const int pid = server::process_at(server.place);
     if (pid != 0) remedy += fmt::format(" (pid {})", pid);
     remedy += " runs and is not stopped, with systemctl status or ps";
   }

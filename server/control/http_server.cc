@@ -21,7 +21,7 @@
 #include "base/cpus.h"
 #include "io/file_descriptor.h"
 #include "server/control/listener.h"
-#include "server/control/socket_place.h"
+#include "server/socket_place.h"
 
 namespace tributary::control {
 namespace {
@@ -208,7 +208,7 @@ class HttpServer::Implementation : public httplib::Server {
   }
 
   Result<void> start(const std::string& path) {
-    const auto claim = claim_socket(path);
+    const auto claim = server::claim_socket(path);
     if (!claim) return tl::unexpected(claim.error());
     return serve(listen_on_path(path));
   }

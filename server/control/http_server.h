@@ -6,7 +6,8 @@
 ///          core. The handler runs in the kThreads.
 /// Bounds:  connections.h. A connection carries one request.
 /// Errors:  start() returns one line. A bad request gets one JSON object with `error`: 411 for a body
-///          without its length, 413 if it is too large, 414 for a long URL before one, 415 if it is compressed or in parts.
+///          without its length, 413 if it is too large, 414 for a long URL before one, 415 if it is
+///          compressed or in parts.
 /// Tests:   tests/server/control/http_server_test.cc, http_server_tcp_test.cc
 #pragma once
 

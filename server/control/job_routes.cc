@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "server/control/body.h"
+#include "server/control/request_body.h"
 #include "server/control/snapshot_json.h"
 #include "server/job_keys.h"
 

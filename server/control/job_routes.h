@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// The commands of the control API: what changes jobs. docs/operations.md describes them.
+/// The URLs of the control API that change jobs. docs/operations.md describes them.
 ///
 /// Threads: Any, several at once; JobControl serialises the calls.
 /// Errors:  400 for a body that is not the JSON wanted, an unknown key and a value out of range; 404
@@ -29,7 +29,7 @@ struct UrlParts {
 /// POST /v1/jobs/{id}/drain: starts no further session, and removes the job when it is unused.
 [[nodiscard]] Reply drain_job(const ApiConfig& config, const Request& request,
                               const UrlParts& parts);
-/// PATCH /v1/jobs/{id}: changes timeout_ms, silence or both. If one of both is refused, the other may
+/// PATCH /v1/jobs/{id}: changes timeout_ms, silence or both. If one of them is refused, the other may
 /// have changed.
 [[nodiscard]] Reply patch_job(const ApiConfig& config, const Request& request,
                               const UrlParts& parts);

@@ -38,8 +38,8 @@ std::string left_out_text(const json& history) {
   return fmt::format("{} ranks with less lateness are on the pages of the jobs.", count);
 }
 
-/// One row for each rank that reports the beginnings of all-reduces. Drawings have no place for what
-/// is unknown, so that counts as punctual.
+/// Makes one row for each rank that reports the beginnings of all-reduces. A drawing cannot show an
+/// unknown lateness, so it shows 0 instead.
 std::string begin_rows(const json& sources, const json& all_reduces) {
   std::vector<Cells> rows;
   for (size_t i = 0; i < all_reduces["lateness_ms"].size() && i < sources.size(); i++) {

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "server/control/body.h"
+#include "server/control/request_body.h"
 
 namespace tributary::control {
 namespace {

@@ -9,7 +9,7 @@
 #include <sstream>
 #include <utility>
 
-#include "server/control/who.h"
+#include "server/who.h"
 
 namespace tributary::control {
 namespace {
@@ -22,7 +22,7 @@ using server::Snapshot;
 
 using Labels = std::vector<ClientMetric::Label>;
 
-/// A family that is being filled.
+/// A family of metrics under construction.
 class Family {
  public:
   Family(MetricType type, const char* name, const char* help) {
@@ -172,10 +172,10 @@ constexpr auto kJobColumns = std::to_array<Column<JobRow>>(
       [](const JobRow& row) { return static_cast<double>(row.waits); }}});
 
 void add_jobs(const Snapshot& snapshot, std::vector<MetricFamily>& families) {
-  const std::vector<Wait> waits = find_waits(snapshot);
+  const std::vector<server::Wait> waits = server::find_waits(snapshot);
   std::vector<LabelledRow<JobRow>> rows;
   for (const JobSnapshot& job : snapshot.jobs) {
-    const auto count = std::ranges::count(waits, job.config.id, &Wait::job);
+    const auto count = std::ranges::count(waits, job.config.id, &server::Wait::job);
     rows.push_back({{{"job", std::to_string(job.config.id)}},
                     {job, snapshot.at, static_cast<uint64_t>(count)}});
   }

@@ -65,7 +65,7 @@ std::string job_rows(const json& jobs) {
 
 std::string wait_rows(const server::Snapshot& snapshot) {
   std::vector<Cells> rows;
-  for (const Wait& wait : find_waits(snapshot)) {
+  for (const server::Wait& wait : server::find_waits(snapshot)) {
     const json row = wait_json(wait);
     rows.push_back({Cell::text(std::to_string(wait.job)),
                     Cell::text(ranks_text(row["missing"]), "bad"),

@@ -7,8 +7,8 @@
 
 #include "apps/trio_ml/records.h"
 #include "auth/mode.h"
+#include "engine/counters_json.h"
 #include "io/local/client_address.h"
-#include "server/engine_stats.h"
 
 namespace tributary::control {
 namespace {
@@ -172,20 +172,10 @@ nlohmann::json job_details_json(const JobSnapshot& job, Instant now) {
   return json;
 }
 
-nlohmann::json counters_json(const Snapshot& snapshot) {
-  nlohmann::json packets = nlohmann::json::object();
-  nlohmann::json bytes = nlohmann::json::object();
-  for (const server::OutcomeTotal& outcome : snapshot.outcomes) {
-    packets[outcome.name] = outcome.packets;
-    if (outcome.bytes > 0) bytes[outcome.name] = outcome.bytes;
-  }
-  return {{"packets", packets}, {"bytes", bytes}};
-}
-
 nlohmann::json cores_json(const Snapshot& snapshot) {
   nlohmann::json cores = nlohmann::json::array();
   for (const auto& core : snapshot.cores) {
-    nlohmann::json row = server::core_stats(core.counters);
+    nlohmann::json row = engine::core_json(core.counters);
     row["cpu_s"] = in_seconds(core.cpu);
     cores.push_back(row);
   }
@@ -195,8 +185,7 @@ nlohmann::json cores_json(const Snapshot& snapshot) {
 nlohmann::json ports_json(const Snapshot& snapshot) {
   nlohmann::json ports = nlohmann::json::array();
   for (uint32_t i = 0; i < snapshot.ports.size(); i++) {
-    ports.push_back(server::port_stats(snapshot.ports[i]));
-    ports.back()["rx_dropped"] = server::rx_dropped_json(snapshot.rx_dropped_at(i));
+    ports.push_back(engine::port_json(snapshot.ports[i], snapshot.rx_dropped_at(i)));
   }
   return ports;
 }
@@ -233,7 +222,7 @@ nlohmann::json status_json(const Snapshot& snapshot) {
           {"notices", notices_json(snapshot)},
           {"cores", cores_json(snapshot)},
           {"directory", server::directory_json(snapshot.directory)},
-          {"waits", find_waits(snapshot).size()}};
+          {"waits", server::find_waits(snapshot).size()}};
 }
 
 nlohmann::json job_config_json(const trio_ml::JobConfig& config) {
@@ -265,7 +254,7 @@ nlohmann::json recordings_json(server::RecordControl* recorder) {
   return {{"recordings", recorder == nullptr ? nlohmann::json::array() : recorder->files()}};
 }
 
-nlohmann::json wait_json(const Wait& wait) {
+nlohmann::json wait_json(const server::Wait& wait) {
   return {{"job", wait.job},
           {"block", wait.block ? nlohmann::json(*wait.block) : nlohmann::json()},
           {"missing", wait.missing},

@@ -9,9 +9,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "server/control/who.h"
 #include "server/record_control.h"
 #include "server/snapshot.h"
+#include "server/who.h"
 
 namespace tributary::control {
 
@@ -21,13 +21,11 @@ namespace tributary::control {
 [[nodiscard]] nlohmann::json job_json(const server::JobSnapshot& job);
 /// Returns a job with its sources and its oldest blocks in progress.
 [[nodiscard]] nlohmann::json job_details_json(const server::JobSnapshot& job, Instant now);
-/// Returns packets and bytes of each outcome by name.
-[[nodiscard]] nlohmann::json counters_json(const server::Snapshot& snapshot);
 [[nodiscard]] nlohmann::json cores_json(const server::Snapshot& snapshot);
 [[nodiscard]] nlohmann::json ports_json(const server::Snapshot& snapshot);
 /// Returns the keys of a job as in --job. Contains no secret.
 [[nodiscard]] nlohmann::json job_config_json(const trio_ml::JobConfig& config);
-[[nodiscard]] nlohmann::json wait_json(const Wait& wait);
+[[nodiscard]] nlohmann::json wait_json(const server::Wait& wait);
 /// Returns the files of recordings. @param recorder Null: there are none.
 [[nodiscard]] nlohmann::json recordings_json(server::RecordControl* recorder);
 

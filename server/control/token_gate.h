@@ -45,7 +45,8 @@ using GateCounters = std::array<uint64_t, kGateResultCount>;
 
 class TokenGate {
  public:
-  /// Cookies of this server that a request may have. Assumed: a browser has one, because all have one path.
+  /// Cookies of this server that a request may have. Assumed: a browser has one, because all have
+  /// one path.
   static constexpr size_t kCookiesMax = 4;
 
   /// Returns the tokens that are valid at present. Any thread calls it.

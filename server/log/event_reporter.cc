@@ -5,7 +5,7 @@
 
 #include "apps/trio_ml/config.h"
 #include "io/local/client_address.h"
-#include "server/control/who.h"
+#include "server/who.h"
 
 namespace tributary::server {
 namespace {
@@ -182,7 +182,7 @@ void EventReporter::compare_counts(const char* event, const Counts& counts, Coun
 
 void EventReporter::compare_waits(const Snapshot& snapshot) {
   std::map<Source, Instant> waits;
-  for (const control::Wait& wait : control::find_waits(snapshot)) {
+  for (const Wait& wait : find_waits(snapshot)) {
     const Source key{wait.job, wait.source, wait.missing};
     const auto seen = waits_.find(key);
     const Instant seen_at = seen == waits_.end() ? snapshot.at : seen->second;

@@ -24,7 +24,7 @@
 namespace tributary::server {
 
 /// A rank that keeps others waiting this long is logged. Assumed: longer than the differences between
-/// healthy ranks, and than control::kSilenceShown, so that the line knows whether the rank is silent.
+/// healthy ranks, and than kSilenceShown, so that the line knows whether the rank is silent.
 inline constexpr Duration kWaitLogged = milliseconds(1'700);
 
 class EventReporter {

@@ -30,7 +30,8 @@ class ServerLog final : public LogControl {
   ServerLog(LogConfig config, ObservedServer& server);
   ~ServerLog() override { stop(); }
 
-  /// Writes the last events and ends the thread. Call it after the server's cores have ended. Idempotent.
+  /// Writes the last events and ends the thread. Call it after the server's cores have ended.
+  /// Idempotent.
   void stop();
 
   [[nodiscard]] Log& log() { return log_; }

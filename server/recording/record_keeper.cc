@@ -11,7 +11,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/cpus.h"
-#include "server/control/socket_place.h"
+#include "server/socket_place.h"
 
 namespace tributary::server {
 
@@ -46,7 +46,7 @@ void RecordKeeper::stop() { thread_ = {}; }
 Result<void> RecordKeeper::open_files(const std::string& folder) {
   std::string place = folder;
   if (place.empty()) {
-    auto found = control::writable_folder(control::socket_folders());
+    auto found = writable_folder(socket_folders());
     if (!found) return tl::unexpected(found.error());
     place = *std::move(found);
   }
@@ -125,8 +125,8 @@ nlohmann::json RecordKeeper::state() {
 
 void RecordKeeper::look() {
   const Snapshot snapshot = appliance_.snapshot();
-  const auto stalls = stalls_.find_new(control::find_waits(snapshot));
-  for (const control::Wait& stall : stalls) {
+  const auto stalls = stalls_.find_new(find_waits(snapshot));
+  for (const Wait& stall : stalls) {
     const uint32_t rank = stall.missing.empty() ? recorder::kNoRank : stall.missing.front();
     watch_->note({.kind = recorder::Kind::kStalled,
                   .job = static_cast<uint16_t>(stall.job),

@@ -3,10 +3,10 @@
 
 namespace tributary::server {
 
-std::vector<control::Wait> StallWatch::find_new(std::span<const control::Wait> waits) {
-  std::vector<control::Wait> stalls;
+std::vector<Wait> StallWatch::find_new(std::span<const Wait> waits) {
+  std::vector<Wait> stalls;
   std::set<Key> present;
-  for (const control::Wait& wait : waits) {
+  for (const Wait& wait : waits) {
     if (after_ == Duration() || !wait.block || !wait.since || *wait.since < after_) continue;
     Key key{wait.job, wait.missing};
     if (!known_.contains(key)) stalls.push_back(wait);

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "recorder/stall_files.h"
-#include "server/control/who.h"
+#include "server/who.h"
 
 namespace tributary::server {
 
@@ -27,7 +27,7 @@ class StallWatch {
   explicit StallWatch(Duration after) : after_(after) {}
 
   /// Compares the waits with those of the last call. @return the new stalls.
-  [[nodiscard]] std::vector<control::Wait> find_new(std::span<const control::Wait> waits);
+  [[nodiscard]] std::vector<Wait> find_new(std::span<const Wait> waits);
   /// Tells whether silent ranks have ended sessions since the last call.
   /// @param ended Times since the server's start, Outcome::kSilenceEnded.
   [[nodiscard]] bool has_silence_ended(uint64_t ended) {

@@ -11,7 +11,7 @@
 #include "base/cpus.h"
 #include "io/udp/socket_address.h"
 #include "io/udp/udp_port.h"
-#include "server/engine_stats.h"
+#include "server/stats_json.h"
 #include "wire/protocol.h"
 
 namespace tributary::server {
@@ -270,48 +270,25 @@ Snapshot SwitchmlAppliance::snapshot() {
   snapshot.sessions = read_book();
   // The cores allocate nothing.
   snapshot.cores.resize(config_.cores);
-  snapshot.ports.resize(config_.cores);
-  snapshot.rx_dropped.resize(config_.cores);
   std::vector<switchml::Counters> counters(config_.cores);
   std::vector<std::vector<SessionSnapshot>> parts(config_.cores, snapshot.sessions);
   engine_->visit([&](Engine::Core& core, uint32_t index) {
     const switchml::Shard& shard = *shards_[index];
     snapshot.cores[index] = {core.counters(), thread_cpu_time()};
-    snapshot.ports[index] = core.queue().counters();
-    snapshot.rx_dropped[index] = core.queue().rx_dropped();
     counters[index] = shard.counters();
     read_shard(shard, snapshot.at, parts[index]);
     return false;
   });
   for (const auto& part : parts) add_part(part, snapshot.sessions);
   for (const auto& of_core : counters) snapshot.add_all(of_core, switchml::Outcome::kNotIp);
+  snapshot.read_ports(*port_);
   return snapshot;
 }
 
 nlohmann::json SwitchmlAppliance::stats() {
-  nlohmann::json stats{{"command", "serve"},
-                       {"protocol", to_string(wire::Protocol::kSwitchml)},
-                       {"listen", local().to_string()},
-                       {"control", nlohmann::json::array()},
-                       {"uptime_s", in_seconds(monotonic_now() - started_at_)},
-                       {"counters", nlohmann::json::object()},
-                       {"bytes", nlohmann::json::object()},
-                       {"cores", nlohmann::json::array()},
-                       {"ports", nlohmann::json::array()},
-                       {"sessions", nlohmann::json::array()}};
+  nlohmann::json stats = switchml_stats(snapshot());
+  stats["control"] = nlohmann::json::array();
   for (const Endpoint& at : control_points()) stats["control"].push_back(at.to_string());
-  const std::lock_guard lock(mutex_);
-  std::vector<SessionSnapshot> sessions = read_book();
-  uint32_t core_index = 0;
-  engine_->inspect([&](Engine::Core& core) {
-    const switchml::Shard& shard = *shards_[core_index++];
-    add_counters<switchml::Outcome>(stats["counters"], stats["bytes"], shard.counters());
-    stats["cores"].push_back(core_stats(core.counters()));
-    stats["ports"].push_back(port_stats(core.queue()));
-    read_shard(shard, monotonic_now(), sessions);
-  });
-  for (const SessionSnapshot& session : sessions)
-    stats["sessions"].push_back(session_json(session));
   return stats;
 }
 

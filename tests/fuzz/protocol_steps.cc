@@ -57,7 +57,7 @@ class Steps {
       check();
     }
     protocol_.leave(now_);
-    // The good-byes.
+    // The leaves.
     for (uint32_t i = 0; i < 100 && protocol_.next_deadline() != Instant::never(); i++) {
       now_ = std::max(now_, protocol_.next_deadline());
       drain();

@@ -55,14 +55,14 @@ class SessionEndTest : public ::testing::Test {
     return message;
   }
   /// Returns the times at which leaves are sent, in ms.
-  std::vector<int64_t> good_byes_ms() {
+  std::vector<int64_t> leaves_ms() {
     std::vector<int64_t> times;
     for (int64_t ms = 0; ms < 100; ms++) {
-      if (!end.good_bye_due(at_ms(ms))) continue;
+      if (!end.leave_due(at_ms(ms))) continue;
       times.push_back(ms);
-      end.on_good_bye_sent(at_ms(ms));
+      end.on_leave_sent(at_ms(ms));
     }
-    EXPECT_EQ(end.next_good_bye(), Instant::never());
+    EXPECT_EQ(end.next_leave(), Instant::never());
     return times;
   }
 
@@ -71,28 +71,28 @@ class SessionEndTest : public ::testing::Test {
   SessionEnd end{config};
 };
 
-TEST_F(SessionEndTest, ARunningSessionSendsNoGoodBye) {
+TEST_F(SessionEndTest, ARunningSessionSendsNoLeave) {
   EXPECT_FALSE(end.ended());
   EXPECT_EQ(end.status(), Status::kOk);
-  EXPECT_THAT(good_byes_ms(), IsEmpty());
+  EXPECT_THAT(leaves_ms(), IsEmpty());
 }
 
-TEST_F(SessionEndTest, FiveGoodByesEachTwiceAsLate) {
-  end.end(closed(), /*says_good_bye=*/true);
+TEST_F(SessionEndTest, FiveLeavesEachTwiceAsLate) {
+  end.end(closed(), /*sends_leaves=*/true);
   EXPECT_TRUE(end.ended());
   EXPECT_EQ(end.status(), Status::kClosed);
-  EXPECT_THAT(good_byes_ms(), ElementsAre(0, 1, 3, 7, 15));
+  EXPECT_THAT(leaves_ms(), ElementsAre(0, 1, 3, 7, 15));
 }
 
-TEST_F(SessionEndTest, ARefusedJoinNeedsNoGoodBye) {
-  end.end({Status::kRefused, "refused"}, /*says_good_bye=*/false);
+TEST_F(SessionEndTest, ARefusedJoinNeedsNoLeave) {
+  end.end({Status::kRefused, "refused"}, /*sends_leaves=*/false);
   EXPECT_EQ(end.text(), "refused");
-  EXPECT_THAT(good_byes_ms(), IsEmpty());
+  EXPECT_THAT(leaves_ms(), IsEmpty());
 }
 
-TEST_F(SessionEndTest, AJoinThatWasGivenUpSaysGoodBye) {
-  end.end({Status::kPeerMissing, "nobody came"}, /*says_good_bye=*/true);
-  EXPECT_THAT(good_byes_ms(), ElementsAre(0, 1, 3, 7, 15));
+TEST_F(SessionEndTest, AnAbandonedJoinSendsLeaves) {
+  end.end({Status::kPeerMissing, "nobody came"}, /*sends_leaves=*/true);
+  EXPECT_THAT(leaves_ms(), ElementsAre(0, 1, 3, 7, 15));
 }
 
 TEST_F(SessionEndTest, BeforeTheDeadlineNothingEnds) {

@@ -90,7 +90,7 @@ TEST(SilenceWatch, OneOfSeveralAggregatorsIsLostAfterTwoSeconds) {
 }
 
 // The aggregator may answer again, and then tells the others why this rank has left.
-TEST(SilenceWatch, GoodByeNamesTheSilentAggregatorToItself) {
+TEST(SilenceWatch, LeaveNamesTheSilentAggregatorToItself) {
   for (const uint32_t aggregators : {1, 2}) {
     auto config = config_of(aggregators);
     std::ranges::reverse(config.aggregators);

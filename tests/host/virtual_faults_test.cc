@@ -121,7 +121,7 @@ TEST_F(Misfortune, LeftPeerIsNamedAtOnce) {
   EXPECT_THAT(waiting.outcome.text, HasSubstr("rank 2 has left job 1"));
 }
 
-TEST(GoodByes, OneLeaveArrivesAtFortyPercentLoss) {
+TEST(Leaves, OneArrivesAtFortyPercentLoss) {
   constexpr uint64_t kSeeds = 50;
   uint32_t heard = 0;
   for (uint64_t seed = 1; seed <= kSeeds; seed++) {
@@ -249,7 +249,7 @@ TEST_F(Misfortune, ARankThatComesAfterAMismatchIsToldOfItAndNotOfTheLeavers) {
   const host::Transfer& longer = reduce(1, 4);
   ASSERT_TRUE(
       net.run_until(net.now() + milliseconds(100), [&] { return shorter.done && longer.done; }));
-  net.run_until(net.now() + milliseconds(20), [] { return false; });  // Their good-byes arrive.
+  net.run_until(net.now() + milliseconds(20), [] { return false; });  // Their leaves arrive.
   const host::Transfer& late = reduce(2, 3);
   ASSERT_TRUE(done_within(late, milliseconds(100)));
   EXPECT_EQ(late.outcome.status, Status::kMismatch);

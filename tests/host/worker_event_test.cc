@@ -283,7 +283,7 @@ TEST_F(WorkerEvents, ReportsItsCountsEverySecondAndAtTheEnd) {
   bed_.protocol.leave(bed_.now);
   const auto sent = bed_.take_sent();
   report = report_in(sent);
-  EXPECT_EQ(sent.front().type(), MessageType::kReport);  // Before the good-bye.
+  EXPECT_EQ(sent.front().type(), MessageType::kReport);  // Before the leave.
   EXPECT_EQ(sent.back().type(), MessageType::kLeave);
   EXPECT_EQ(report.blocks, 2U);
   EXPECT_EQ(report.bytes, 20U);

@@ -96,7 +96,7 @@ TEST_P(ApplianceJobs, AddedJobServesAtOnceAndARemovedOneIsUnknown) {
   ASSERT_NE(worker, nullptr);
   EXPECT_EQ(reduce(*worker).status, host::Status::kOk);
   worker.reset();
-  // The good-byes are on their way.
+  // The leaves are on their way.
   const auto deadline = Clock::now() + kPatience;
   while (!appliance_->remove_job(9, /*force=*/false) && Clock::now() < deadline) {
   }

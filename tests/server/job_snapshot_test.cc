@@ -119,5 +119,47 @@ TEST(JobSnapshot, SourceLeftBehindIsNotWaitedFor) {
   EXPECT_THAT(job.sources[1].ranks, ElementsAre(1));
 }
 
+TEST(JobSnapshot, KeepsTheLastRefusedJoinOfASourceUntilOneIsAccepted) {
+  trio_ml::Bed bed(job_of(2, 64));
+  bed.advance(seconds(1));
+  EXPECT_FALSE(snapshot_of(bed).sources[1].refused_join.has_value());
+
+  const Instant refused_at = bed.now();
+  trio_ml::deliver_join(bed, trio_ml::join_message(1, /*nonce=*/7, /*world=*/5),
+                        trio_ml::worker(1));
+  // Nobody can make the record grow: a source outside the job has no place in it.
+  trio_ml::deliver_join(bed, trio_ml::join_message(2, /*nonce=*/8, /*world=*/5),
+                        trio_ml::worker(2));
+  bed.advance(seconds(3));
+  JobSnapshot job = snapshot_of(bed);
+  EXPECT_FALSE(job.sources[0].refused_join.has_value());
+  ASSERT_TRUE(job.sources[1].refused_join.has_value());
+  EXPECT_EQ(job.sources[1].refused_join->reason, wire::Reason::kWrongWorld);
+  EXPECT_EQ(job.sources[1].refused_join->at, refused_at);
+  EXPECT_EQ(job.sources[1].refused_join->from, trio_ml::worker(1));
+  EXPECT_EQ(job.sources[1].state, SourceState::kAbsent);
+
+  trio_ml::deliver_join(bed, trio_ml::join_message(1, /*nonce=*/9, /*world=*/2),
+                        trio_ml::worker(1));
+  job = snapshot_of(bed);
+  EXPECT_FALSE(job.sources[1].refused_join.has_value());
+  EXPECT_EQ(job.sources[1].state, SourceState::kJoining);
+}
+
+// A stranger's contribution begins a block, so the job belongs to plain clients for a while.
+TEST(JobSnapshot, KeepsTheJoinThatWaitsForPlainPackets) {
+  trio_ml::Bed bed(job_of(2, 64));
+  bed.deliver(trio_ml::plain_bytes(1, 7, 1, {1}), trio_ml::stranger());
+  bed.run_until(bed.now() + seconds(1));  // The timer notices the packet.
+  trio_ml::deliver_join(bed, trio_ml::join_message(0, /*nonce=*/7, /*world=*/2),
+                        trio_ml::worker(0));
+  const JobSnapshot job = snapshot_of(bed);
+  ASSERT_TRUE(job.sources[0].refused_join.has_value());
+  EXPECT_EQ(job.sources[0].refused_join->reason, wire::Reason::kPlainClients);
+  EXPECT_EQ(job.sources[0].state, SourceState::kAbsent);
+  EXPECT_EQ(job.sources[1].state, SourceState::kPlain);
+  EXPECT_EQ(job.sources[1].address, trio_ml::stranger());
+}
+
 }  // namespace
 }  // namespace tributary::server

@@ -119,7 +119,7 @@ TEST(ShardedRank, CutsTensorsByWeight) {
   EXPECT_FALSE(bed.rank.idle());
 }
 
-// Nothing listens at the second aggregator. The good-byes to the first one name it.
+// Nothing listens at the second aggregator. The leaves to the first one name it.
 TEST(ShardedRank, LostAggregatorEndsAllAndIsNamed) {
   Bed bed;
   bed.join_both();

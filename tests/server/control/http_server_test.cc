@@ -22,13 +22,15 @@
 #include "io/file_descriptor.h"
 #include "server/control/http_client.h"
 #include "server/control/listener.h"
-#include "server/control/socket_place.h"
+#include "server/socket_place.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/scratch_directory.h"
 
 namespace tributary::control {
 namespace {
 
+using server::process_at;
+using server::socket_path;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 

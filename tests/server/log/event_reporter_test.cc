@@ -208,6 +208,28 @@ TEST_F(EventReporterTest, SilenceNamesItsOutcome) {
           R"({"level":"info","event":"rank_heard","job":1,"rank":1,"address":"10.0.0.2:4000"})"));
 }
 
+TEST_F(EventReporterTest, SenderOfPlainPacketsForWhichJoinsWaitIsNamed) {
+  Snapshot made = snapshot();
+  made.jobs[0].session = 0;
+  made.jobs[0].sources[0].state = SourceState::kAbsent;
+  made.jobs[0].sources[1].state = SourceState::kPlain;
+  const auto compare_at = [&](Instant now) {
+    made.at = now;
+    made.jobs[0].sources[0].refused_join = {.reason = wire::Reason::kPlainClients, .at = now};
+    reporter_.compare(made);
+  };
+  compare_at(now_);
+  EXPECT_THAT(lines(), IsEmpty());
+  compare_at(now_ + kWaitLogged);
+  const auto found = lines();
+  ASSERT_EQ(found.size(), 1U);
+  const auto line = ordered_json::parse(found[0]);
+  EXPECT_EQ(line["event"], "rank_waited_for");
+  EXPECT_EQ(line["rank"], 1);
+  EXPECT_EQ(line["address"], "10.0.0.2:4000");
+  EXPECT_THAT(line["advice"].get<std::string>(), ::testing::HasSubstr("sends plain packets"));
+}
+
 TEST_F(EventReporterTest, LongWaitNamesTheRankOnceAndItsEnd) {
   Snapshot made = snapshot();
   made.jobs[0].blocks = {{.block_id = 9, .referenced_at = now_ - milliseconds(1'699)}};

@@ -7,8 +7,6 @@
 namespace tributary::server {
 namespace {
 
-using control::Wait;
-
 Wait wait(uint32_t job, uint32_t rank, Duration since) {
   return {.job = job, .block = 7, .missing = {rank}, .since = since};
 }

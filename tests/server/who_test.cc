@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Method: snapshots made by hand, one for each reason to wait, and the rows that they give.
-#include "server/control/who.h"
+#include "server/who.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,10 +8,9 @@
 #include "apps/trio_ml/records.h"
 #include "io/local/client_address.h"
 
-namespace tributary::control {
+namespace tributary::server {
 namespace {
 
-using server::SourceState;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -19,8 +18,8 @@ using ::testing::IsEmpty;
 const Instant kNow{seconds(100)};
 
 /// Returns a job with `count` members that were heard 200 ms ago.
-server::JobSnapshot job_with_members(uint32_t count) {
-  server::JobSnapshot job;
+JobSnapshot job_with_members(uint32_t count) {
+  JobSnapshot job;
   job.config.id = 3;
   job.config.sources = count;
   job.session = 1;
@@ -33,21 +32,21 @@ server::JobSnapshot job_with_members(uint32_t count) {
   return job;
 }
 
-server::BlockSnapshot block_without(uint32_t source, uint32_t id, Duration age) {
-  server::BlockSnapshot block{.block_id = id, .referenced_at = kNow - age};
+BlockSnapshot block_without(uint32_t source, uint32_t id, Duration age) {
+  BlockSnapshot block{.block_id = id, .referenced_at = kNow - age};
   trio_ml::include(block.missing, source);
   return block;
 }
 
-std::vector<Wait> waits_of(const server::JobSnapshot& job) {
-  server::Snapshot snapshot;
+std::vector<Wait> waits_of(const JobSnapshot& job) {
+  Snapshot snapshot;
   snapshot.at = kNow;
   snapshot.jobs.push_back(job);
   return find_waits(snapshot);
 }
 
 TEST(Who, NamesTheOldestBlockOfEachMissingRank) {
-  server::JobSnapshot job = job_with_members(4);
+  JobSnapshot job = job_with_members(4);
   job.blocks = {block_without(2, 40, milliseconds(900)), block_without(2, 41, milliseconds(800)),
                 block_without(3, 42, milliseconds(700))};
   const std::vector<Wait> waits = waits_of(job);
@@ -64,7 +63,7 @@ TEST(Who, NamesTheOldestBlockOfEachMissingRank) {
 }
 
 TEST(Who, NamesTheProcessOfALocalWorkerAndNoNetwork) {
-  server::JobSnapshot job = job_with_members(2);
+  JobSnapshot job = job_with_members(2);
   job.blocks = {block_without(1, 7, seconds(2))};
   job.sources[1].silent_for = seconds(2);
   job.sources[1].address = io::client_address(5, 0, 1234);
@@ -79,7 +78,7 @@ TEST(Who, NamesTheProcessOfALocalWorkerAndNoNetwork) {
 }
 
 TEST(Who, ShortWaitsAreUsual) {
-  server::JobSnapshot job = job_with_members(2);
+  JobSnapshot job = job_with_members(2);
   EXPECT_THAT(waits_of(job), IsEmpty());
   job.blocks = {block_without(1, 7, kWaitShown - nanoseconds(1))};
   EXPECT_THAT(waits_of(job), IsEmpty());
@@ -88,7 +87,7 @@ TEST(Who, ShortWaitsAreUsual) {
 }
 
 TEST(Who, AdviceDependsOnTheStateOfTheSource) {
-  server::JobSnapshot job = job_with_members(2);
+  JobSnapshot job = job_with_members(2);
   job.blocks = {block_without(1, 7, seconds(2))};
   const auto advice_for = [&job](SourceState state, Duration silent, bool joining) {
     job.sources[1].state = state;
@@ -106,7 +105,7 @@ TEST(Who, AdviceDependsOnTheStateOfTheSource) {
 }
 
 TEST(Who, RanksThatHaveNotJoinedAreNamedWhileOthersWait) {
-  server::JobSnapshot job = job_with_members(3);
+  JobSnapshot job = job_with_members(3);
   job.session = 0;
   for (auto& source : job.sources) source = {.ranks = source.ranks};
   EXPECT_THAT(waits_of(job), IsEmpty());  // Nobody waits.
@@ -119,7 +118,7 @@ TEST(Who, RanksThatHaveNotJoinedAreNamedWhileOthersWait) {
 }
 
 TEST(Who, ARankThatSentPlainPacketsBeforeMustJoinToo) {
-  server::JobSnapshot job = job_with_members(2);
+  JobSnapshot job = job_with_members(2);
   job.session = 0;
   job.sources[0] = {.state = SourceState::kJoining, .joining = true, .ranks = {0}};
   job.sources[1].state = SourceState::kPlain;
@@ -128,8 +127,76 @@ TEST(Who, ARankThatSentPlainPacketsBeforeMustJoinToo) {
   EXPECT_THAT(waits[0].advice, HasSubstr("rank 1 has not joined: start it"));
 }
 
+TEST(Who, ARefusedJoinIsNamedWithItsReasonItsTimeAndItsSender) {
+  JobSnapshot job = job_with_members(2);
+  job.session = 0;
+  job.sources[0] = {.state = SourceState::kJoining, .joining = true, .ranks = {0}};
+  job.sources[1] = {.refused_join = trio_ml::RefusedJoin{.reason = wire::Reason::kWrongWorld,
+                                                         .at = kNow - milliseconds(3200),
+                                                         .from = Endpoint::ipv4(0x0a000009, 4000)},
+                    .ranks = {1}};
+  EXPECT_EQ(waits_of(job).at(0).advice,
+            "rank 1 has not joined: the join of its process at 10.0.0.9:4000 was refused 3.2 s ago "
+            "(wrong_world): see the error of that process");
+  job.config.sources_are_aggregators = true;
+  EXPECT_THAT(waits_of(job).at(0).advice,
+              HasSubstr("the lower aggregator of rank 1 has not joined: the join of its process"));
+}
+
+TEST(Who, ARefusedJoinIsAddedToTheAdviceAboutAFormerMemberOnly) {
+  JobSnapshot job = job_with_members(2);
+  job.blocks = {block_without(1, 7, seconds(2))};
+  job.sources[1].refused_join = {.reason = wire::Reason::kWrongWorld, .at = kNow - seconds(1)};
+  EXPECT_THAT(waits_of(job).at(0).advice, ::testing::Not(HasSubstr("refused")));
+  job.sources[1].state = SourceState::kLeft;
+  EXPECT_EQ(waits_of(job).at(0).advice,
+            "rank 1 has left the session: restart all ranks of the job; the join of its process "
+            "was refused 1.0 s ago (wrong_world): see the error of that process");
+}
+
+TEST(Who, ASenderOfPlainPacketsIsNamedWhileJoinsWaitForIt) {
+  JobSnapshot job = job_with_members(3);
+  job.session = 0;
+  const trio_ml::RefusedJoin held_off{.reason = wire::Reason::kPlainClients,
+                                      .at = kNow - milliseconds(20),
+                                      .from = Endpoint::ipv4(0x0a000001, 4000)};
+  job.sources[0] = {.refused_join = held_off, .ranks = {0}};
+  // A stranger sends in the name of rank 1. Its worker asks to join, too.
+  job.sources[1] = {.state = SourceState::kPlain,
+                    .address = Endpoint::ipv4(0x0a000042, 5000),
+                    .refused_join = held_off,
+                    .ranks = {1}};
+  job.sources[2] = {.ranks = {2}};
+  std::vector<Wait> waits = waits_of(job);
+  ASSERT_EQ(waits.size(), 1U);
+  EXPECT_THAT(waits[0].missing, ElementsAre(1));
+  EXPECT_EQ(waits[0].address, "10.0.0.66:5000");
+  EXPECT_EQ(
+      waits[0].advice,
+      "a process at 10.0.0.66:5000 sends plain packets as source 1, so joins wait: stop it if "
+      "it does not belong to the job, or give the job clients=sessions");
+
+  // Its block waits for the others. Rank 1 has one row nevertheless.
+  job.blocks = {block_without(0, 7, seconds(1))};
+  trio_ml::include(job.blocks[0].missing, 1);
+  trio_ml::include(job.blocks[0].missing, 2);
+  waits = waits_of(job);
+  ASSERT_EQ(waits.size(), 3U);
+  EXPECT_THAT(waits[0].missing, ElementsAre(1));
+  EXPECT_EQ(waits[1].advice, "rank 0 waits to join until no plain packets use the job");
+  EXPECT_THAT(waits[2].advice, HasSubstr("rank 2 has sent nothing"));
+
+  // The workers have ended.
+  job.blocks.clear();
+  for (SourceSnapshot& source : job.sources) {
+    if (source.refused_join)
+      source.refused_join->at = kNow - trio_ml::kJoinFreshFor - nanoseconds(1);
+  }
+  EXPECT_THAT(waits_of(job), IsEmpty());
+}
+
 TEST(Who, RanksBelowALowerAggregatorAreNamedTogether) {
-  server::JobSnapshot job = job_with_members(2);
+  JobSnapshot job = job_with_members(2);
   job.sources[1].ranks = {4, 5, 6};
   job.blocks = {block_without(1, 7, seconds(1))};
   const std::vector<Wait> waits = waits_of(job);
@@ -139,7 +206,7 @@ TEST(Who, RanksBelowALowerAggregatorAreNamedTogether) {
 }
 
 TEST(Who, AStragglerThatTheJobLeavesBehindIsNamed) {
-  server::JobSnapshot job = job_with_members(2);
+  JobSnapshot job = job_with_members(2);
   job.sources[1].waited_for = false;
   const std::vector<Wait> waits = waits_of(job);
   ASSERT_EQ(waits.size(), 1U);
@@ -147,9 +214,9 @@ TEST(Who, AStragglerThatTheJobLeavesBehindIsNamed) {
 }
 
 TEST(Who, AnAbsentUpperAggregatorIsNamed) {
-  server::JobSnapshot job = job_with_members(1);
+  JobSnapshot job = job_with_members(1);
   job.config.upstream = Endpoint::ipv4(0x0a000009, 12000);
-  job.upstream = {.state = server::UpstreamSnapshot::State::kSilent, .silent_for = seconds(4)};
+  job.upstream = {.state = UpstreamSnapshot::State::kSilent, .silent_for = seconds(4)};
   job.blocks = {{.block_id = 5, .referenced_at = kNow - seconds(1), .waits_upstream = true}};
   const std::vector<Wait> waits = waits_of(job);
   ASSERT_EQ(waits.size(), 1U);
@@ -160,9 +227,9 @@ TEST(Who, AnAbsentUpperAggregatorIsNamed) {
 }
 
 TEST(Who, AnUpperAggregatorThatWaitsForOthersIsNotAtFault) {
-  server::JobSnapshot job = job_with_members(1);
+  JobSnapshot job = job_with_members(1);
   job.config.upstream = Endpoint::ipv4(0x0a000009, 12000);
-  job.upstream = {.state = server::UpstreamSnapshot::State::kJoined};
+  job.upstream = {.state = UpstreamSnapshot::State::kJoined};
   job.blocks = {{.block_id = 5, .referenced_at = kNow - seconds(1), .waits_upstream = true}};
   const std::vector<Wait> waits = waits_of(job);
   ASSERT_EQ(waits.size(), 1U);
@@ -170,12 +237,12 @@ TEST(Who, AnUpperAggregatorThatWaitsForOthersIsNotAtFault) {
 }
 
 TEST(Who, AJoinThatWaitsForAnUpperAggregatorNamesIt) {
-  using State = server::UpstreamSnapshot::State;
-  server::JobSnapshot job = job_with_members(2);
+  using State = UpstreamSnapshot::State;
+  JobSnapshot job = job_with_members(2);
   job.config.upstream = Endpoint::ipv4(0x0a000009, 12000);
   job.session = 0;
   for (auto& source : job.sources) source = {.state = SourceState::kJoining, .joining = true};
-  const auto advice_for = [&job](const server::UpstreamSnapshot& upstream) {
+  const auto advice_for = [&job](const UpstreamSnapshot& upstream) {
     job.upstream = upstream;
     const std::vector<Wait> waits = waits_of(job);
     EXPECT_EQ(waits.size(), 1U);
@@ -199,7 +266,7 @@ TEST(Who, AJoinThatWaitsForAnUpperAggregatorNamesIt) {
 }
 
 TEST(Who, ALowerAggregatorIsNamedAsOne) {
-  server::JobSnapshot job = job_with_members(2);
+  JobSnapshot job = job_with_members(2);
   job.config.sources_are_aggregators = true;
   job.sources[1].ranks = {4, 5};
   job.blocks = {block_without(1, 7, seconds(2))};
@@ -218,4 +285,4 @@ TEST(Who, ALowerAggregatorIsNamedAsOne) {
 }
 
 }  // namespace
-}  // namespace tributary::control
+}  // namespace tributary::server

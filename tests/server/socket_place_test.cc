@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Method: folders and sockets in a scratch directory: trusted and untrusted, live and stale.
-#include "server/control/socket_place.h"
+#include "server/socket_place.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@
 #include "tests/support/sanitized.h"
 #include "tests/support/scratch_directory.h"
 
-namespace tributary::control {
+namespace tributary::server {
 namespace {
 
 using ::testing::HasSubstr;
@@ -178,4 +178,4 @@ TEST(SocketPlace, LackOfDescriptorsIsAnErrorAndNotAMissingServer) {
 }
 
 }  // namespace
-}  // namespace tributary::control
+}  // namespace tributary::server

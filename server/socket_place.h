@@ -6,7 +6,7 @@
 ///          (set by systemd), /run/tributary, $XDG_RUNTIME_DIR/tributary, /tmp/tributary-UID.
 /// Threads: Any.
 /// Errors:  One line with the path, the cause and the remedy.
-/// Tests:   tests/server/control/socket_place_test.cc
+/// Tests:   tests/server/socket_place_test.cc
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@
 #include "base/result.h"
 #include "io/file_descriptor.h"
 
-namespace tributary::control {
+namespace tributary::server {
 
 /// Returns the folders in which sockets may lie, in order of preference. They may not exist.
 [[nodiscard]] std::vector<std::string> socket_folders();
@@ -65,4 +65,4 @@ struct FoundServer {
 [[nodiscard]] Result<FoundServer> choose_server(const std::vector<FoundServer>& servers,
                                                 const std::string& name);
 
-}  // namespace tributary::control
+}  // namespace tributary::server

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/control/socket_place.h"
+#include "server/socket_place.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -18,7 +18,7 @@
 #include "base/errno_text.h"
 #include "io/descriptor_limit.h"
 
-namespace tributary::control {
+namespace tributary::server {
 namespace {
 
 constexpr std::string_view kSuffix = ".sock";
@@ -279,4 +279,4 @@ Result<FoundServer> choose_server(const std::vector<FoundServer>& servers,
   return *found;
 }
 
-}  // namespace tributary::control
+}  // namespace tributary::server

@@ -3,9 +3,10 @@
 /// Finds the ranks that others wait for, and gives one sentence of advice for each.
 ///
 /// Model:   A source is waited for if a block lacks it for kWaitShown, if it has not joined while
-///          others have, or if its job goes on without it.
+///          others have, or if its job goes on without it. While joins wait because plain
+///          packets use the job, the senders of these have rows, too.
 /// Threads: Any.
-/// Tests:   tests/server/control/who_test.cc
+/// Tests:   tests/server/who_test.cc
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,7 @@
 
 #include "server/snapshot.h"
 
-namespace tributary::control {
+namespace tributary::server {
 
 /// Shorter waits are usual between ranks that compute.
 inline constexpr Duration kWaitShown = milliseconds(100);
@@ -28,7 +29,7 @@ struct Wait {
   static constexpr uint32_t kUpstream = UINT32_MAX;
 
   uint32_t job = 0;
-  uint32_t source = kUpstream;      ///< That is missing: its index in the job, or kUpstream.
+  uint32_t source = kUpstream;      ///< Index of the missing source in the job, or kUpstream.
   std::optional<uint32_t> block{};  ///< The oldest block that waits; none before a session.
   std::vector<uint32_t> missing{};  ///< Ranks: one, or all below a lower aggregator.
   std::optional<Duration> since{};  ///< Since the block's last contribution.
@@ -38,6 +39,6 @@ struct Wait {
 };
 
 /// Returns the waits of all jobs in order, one for each source.
-[[nodiscard]] std::vector<Wait> find_waits(const server::Snapshot& snapshot);
+[[nodiscard]] std::vector<Wait> find_waits(const Snapshot& snapshot);
 
-}  // namespace tributary::control
+}  // namespace tributary::server

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/control/body.h"
+#include "server/control/request_body.h"
 
 #include <fmt/format.h>
 
