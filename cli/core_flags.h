@@ -4,7 +4,7 @@
 ///
 /// Threads: One, at the start.
 /// Errors:  One line with the flag, the value and the allowed values.
-/// Tests:   tests/cli/live_command_test.cc
+/// Tests:   tests/cli/programs/live_command_test.cc
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -3,26 +3,26 @@
 #include <CLI/CLI.hpp>
 #include <iostream>
 
-#include "cli/bench_command.h"
+#include "cli/bench/bench_command.h"
+#include "cli/bench/race_command.h"
 #include "cli/completion/completion_command.h"
 #include "cli/console.h"
 #include "cli/demo/demo.h"
 #include "cli/demo/demo_worker.h"
-#include "cli/doctor.h"
-#include "cli/job_command.h"
+#include "cli/doctor/doctor.h"
 #include "cli/lab/lab_command.h"
 #include "cli/launch/launch_command.h"
-#include "cli/log_command.h"
-#include "cli/plan_command.h"
-#include "cli/race_command.h"
-#include "cli/record_command.h"
-#include "cli/run_command.h"
-#include "cli/serve_command.h"
+#include "cli/operate/job_command.h"
+#include "cli/operate/log_command.h"
+#include "cli/operate/record_command.h"
+#include "cli/operate/status_command.h"
+#include "cli/plan/plan_command.h"
+#include "cli/programs/run_command.h"
+#include "cli/programs/traffic_command.h"
+#include "cli/serve/serve_command.h"
 #include "cli/settings.h"
-#include "cli/status_command.h"
-#include "cli/traffic_command.h"
 #include "cli/version.h"
-#include "cli/worker_command.h"
+#include "cli/worker/worker_command.h"
 
 namespace {
 

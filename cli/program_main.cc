@@ -5,9 +5,9 @@
 #include <iostream>
 #include <string>
 
-#include "cli/capture_command.h"
 #include "cli/console.h"
-#include "cli/live_command.h"
+#include "cli/programs/capture_command.h"
+#include "cli/programs/live_command.h"
 #include "cli/settings.h"
 
 namespace tributary::cli {

@@ -4,7 +4,7 @@
 /// and, after `serve`, those of `tributary serve --program`.
 ///
 /// Threads: The main thread; a server has cores of its own.
-/// Errors:  As in cli/capture_command.h and cli/live_command.h.
+/// Errors:  As in cli/programs/capture_command.h and cli/programs/live_command.h.
 /// Tests:   tools/check-out-of-tree.sh builds and runs examples/programs/ with it
 #pragma once
 

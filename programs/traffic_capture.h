@@ -4,7 +4,7 @@
 ///
 /// Threads: Any.
 /// Errors:  One line if the file cannot be written.
-/// Tests:   tests/programs/guard_program_test.cc, tests/cli/traffic_command_test.cc
+/// Tests:   tests/programs/guard_program_test.cc, tests/cli/programs/traffic_command_test.cc
 #pragma once
 
 #include <cstdint>

@@ -9,8 +9,8 @@
 #include "cli/console.h"
 #include "cli/lab/progress.h"
 #include "cli/settings.h"
-#include "cli/worker_interrupt.h"
-#include "cli/worker_result.h"
+#include "cli/worker/worker_interrupt.h"
+#include "cli/worker/worker_result.h"
 #include "lab/scenario_file.h"
 #include "lab/workload/straggler.h"
 

@@ -12,7 +12,7 @@
 
 #include "base/endpoint.h"
 #include "base/key_table.h"
-#include "cli/plan_report.h"
+#include "cli/plan/plan_report.h"
 #include "io/udp/resolve.h"
 #include "wire/headers.h"
 #include "wire/trio_ml.h"

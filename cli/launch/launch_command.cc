@@ -20,7 +20,7 @@
 #include "cli/console.h"
 #include "cli/launch/launch_plan.h"
 #include "cli/launch/launch_run.h"
-#include "cli/plan_command.h"
+#include "cli/plan/plan_command.h"
 #include "cli/settings.h"
 #include "io/file_descriptor.h"
 #include "io/udp/free_port.h"

@@ -20,7 +20,7 @@
 #include "auth/mode.h"
 #include "base/result.h"
 #include "base/time.h"
-#include "cli/plan_machines.h"
+#include "cli/plan/plan_machines.h"
 
 namespace tributary::cli {
 

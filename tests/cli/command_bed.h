@@ -2,7 +2,7 @@
 /// @file
 /// Runs a subcommand with arguments as a user gives them.
 ///
-/// Tests: used by tests/cli/plan_command_test.cc, traffic_command_test.cc
+/// Tests: used by tests/cli/plan/plan_command_test.cc, traffic_command_test.cc
 #pragma once
 
 #include <ostream>

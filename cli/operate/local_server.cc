@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/operate/local_server.h"
+
+#include <fmt/format.h>
+
+#include <fstream>
+#include <string_view>
+
+#include "cli/console.h"
+#include "cli/settings.h"
+#include "cli/version.h"
+#include "server/socket_place.h"
+
+namespace tributary::cli {
+namespace {
+
+constexpr std::string_view kHttp = "http://";
+/// How a server refers to the body of a request. See control/job_routes.h.
+constexpr std::string_view kOfBody = "body: ";
+
+Result<ChosenServer> server_at(const ServerChoice& choice) {
+  std::string url = choice.url;
+  while (url.ends_with('/')) url.pop_back();
+  if (!url.starts_with(kHttp) || url.find('/', kHttp.size()) != std::string::npos) {
+    return failure(
+        fmt::format("--url '{}' is not allowed; allowed: http://HOST:PORT, the address "
+                    "of the server's --http",
+                    choice.url));
+  }
+  std::string token;
+  if (!choice.token_file.empty() && !(std::ifstream(choice.token_file) >> token)) {
+    return failure(fmt::format("--token-file {}: there is no token to read", choice.token_file));
+  }
+  return ChosenServer{url, {url, token}};
+}
+
+/// Returns the cause of an exception, without the "[json.exception.NAME.NUMBER] " before it.
+std::string_view cause_of(const nlohmann::json::exception& exception) {
+  std::string_view text = exception.what();
+  if (const size_t end = text.find("] "); text.starts_with('[') && end != std::string_view::npos) {
+    text.remove_prefix(end + 2);
+  }
+  return text;
+}
+
+}  // namespace
+
+void add_server_name(CLI::App& command, ServerChoice& choice) {
+  auto* const name = command
+                         .add_option("--name", choice.name,
+                                     "Name of the server; needed only if several run on this "
+                                     "machine")
+                         ->type_name("NAME");
+  auto* const url =
+      command
+          .add_option("--url", choice.url,
+                      "Ask the server that serves --http at this URL, perhaps on another machine: "
+                      "http://HOST:PORT")
+          ->type_name("URL")
+          ->excludes(name);
+  command
+      .add_option("--token-file", choice.token_file,
+                  "With --url: file whose first word is the token")
+      ->type_name("FILE")
+      ->needs(url);
+}
+
+void add_json_output(CLI::App& command, ServerChoice& choice) {
+  command.add_flag("--json", choice.as_json, "Print JSON instead of text");
+}
+
+Result<ChosenServer> find_server(const ServerChoice& choice) {
+  if (!choice.url.empty()) return server_at(choice);
+  const auto servers = server::find_servers(server::socket_folders());
+  if (!servers) return tl::unexpected(servers.error());
+  auto found = server::choose_server(*servers, choice.name);
+  if (!found) return tl::unexpected(found.error());
+  return ChosenServer{found->name, found->path};
+}
+
+int ask_server(const char* command, const ServerChoice& choice, const std::string& path,
+               const std::function<int(const ChosenServer&)>& ask) {
+  const auto server = find_server(choice);
+  if (!server) {
+    const int failed = fail(command, server.error());
+    return choice.url.empty() ? failed : kExitUsage;  // With a URL, only the flags can be wrong.
+  }
+  try {
+    return ask(*server);
+  } catch (const nlohmann::json::exception& exception) {
+    return fail(command,
+                {fmt::format("{}: the answer to {} is not one of tributary {} ({})",
+                             server->address.place, path, program_version(), cause_of(exception))});
+  }
+}
+
+int fail(const char* command, const Error& error) {
+  // The server names the part of the request at fault: here that is a flag of this command.
+  std::string_view text = error.text;
+  if (text.starts_with(kOfBody)) text.remove_prefix(kOfBody.size());
+  print_error("tributary {}: {}\n", command, text);
+  return 1;
+}
+
+}  // namespace tributary::cli
