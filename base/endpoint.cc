@@ -6,8 +6,9 @@
 #include <net/if.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstring>
+
+#include "base/number_text.h"
 
 namespace tributary {
 namespace {
@@ -27,12 +28,9 @@ std::string scope_text(const Endpoint& endpoint) {
 }
 
 Result<uint16_t> parse_port(std::string_view text, std::string_view whole) {
-  uint32_t port = 0;
-  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), port);
-  if (status != std::errc{} || end != text.data() + text.size() || port == 0 || port > 65535) {
-    return failure(fmt::format("'{}' has no valid port; allowed is 1 to 65535", whole));
-  }
-  return static_cast<uint16_t>(port);
+  const uint16_t port = parse_number<uint16_t>(text).value_or(0);
+  if (port != 0) return port;
+  return failure(fmt::format("'{}' has no valid port; allowed is 1 to 65535", whole));
 }
 
 }  // namespace

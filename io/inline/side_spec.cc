@@ -3,9 +3,9 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <optional>
 
+#include "base/number_text.h"
 #include "io/packet/packet_spec.h"
 #include "io/udp/resolve.h"
 
@@ -19,11 +19,8 @@ Error refused(std::string_view text, const std::string& why) {
 }
 
 std::optional<uint32_t> parse_network(std::string_view text) {
-  uint32_t network = 0;
-  const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), network);
-  const bool is_whole = fault == std::errc() && end == text.data() + text.size();
-  if (!is_whole || network > wire::kVxlanNetworkMax) return std::nullopt;
-  return network;
+  const auto network = parse_number<uint32_t>(text);
+  return network && *network <= wire::kVxlanNetworkMax ? network : std::nullopt;
 }
 
 /// Reads one "key=value" of a tunnel.

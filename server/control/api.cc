@@ -5,11 +5,11 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <optional>
 #include <string_view>
 #include <utility>
 
+#include "base/number_text.h"
 #include "server/control/history_json.h"
 #include "server/control/job_routes.h"
 #include "server/control/log_routes.h"
@@ -68,15 +68,13 @@ Reply get_history(const ApiConfig& config, const Request&, const UrlParts&) {
 
 Reply get_job_history(const ApiConfig& config, const Request&, const UrlParts& parts) {
   if (config.history == nullptr) return no_history();
-  uint32_t number = 0;
-  const std::string& id = parts.id;
-  const auto [end, error] = std::from_chars(id.data(), id.data() + id.size(), number);
   nlohmann::json json;
-  if (error == std::errc() && end == id.data() + id.size()) {
-    json = job_history_json(*config.history, number);
+  if (const auto id = parse_number<uint32_t>(parts.id)) {
+    json = job_history_json(*config.history, *id);
   }
   if (json.is_object()) return json_reply(json);
-  return error_reply(404, fmt::format("job '{}' has no history; GET /v1/jobs lists the jobs", id));
+  return error_reply(404,
+                     fmt::format("job '{}' has no history; GET /v1/jobs lists the jobs", parts.id));
 }
 
 Reply get_counters(const ApiConfig& config, const Request&, const UrlParts&) {

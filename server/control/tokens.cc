@@ -6,11 +6,11 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <utility>
 
 #include "auth/private_file.h"
 #include "auth/secret.h"
+#include "base/number_text.h"
 
 namespace tributary::control {
 namespace {
@@ -28,10 +28,10 @@ std::string_view take_word(std::string_view& line) {
 /// Reads a number with exactly this many digits from the front of the text.
 bool take_number(std::string_view& text, size_t digits, uint32_t& number) {
   if (text.size() < digits) return false;
-  const char* const end = text.data() + digits;
-  const auto [rest, error] = std::from_chars(text.data(), end, number);
+  const auto written = parse_number<uint32_t>(text.substr(0, digits));
   text.remove_prefix(digits);
-  return error == std::errc() && rest == end;
+  number = written.value_or(0);
+  return written.has_value();
 }
 
 bool take_letter(std::string_view& text, char letter) {
