@@ -80,14 +80,15 @@ bool Endpoint::is_multicast() const {
   return is_ipv4() ? (address[12] & 0xf0) == 0xe0 : address[0] == 0xff;
 }
 
+std::string Endpoint::host_text() const {
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  if (is_ipv4()) return inet_ntop(AF_INET, address.data() + 12, text.data(), text.size());
+  return inet_ntop(AF_INET6, address.data(), text.data(), text.size()) + scope_text(*this);
+}
+
 std::string Endpoint::to_string() const {
-  char text[INET6_ADDRSTRLEN] = {};
-  if (is_ipv4()) {
-    inet_ntop(AF_INET, address.data() + 12, text, sizeof text);
-    return fmt::format("{}:{}", text, port);
-  }
-  inet_ntop(AF_INET6, address.data(), text, sizeof text);
-  return fmt::format("[{}{}]:{}", text, scope_text(*this), port);
+  return is_ipv4() ? fmt::format("{}:{}", host_text(), port)
+                   : fmt::format("[{}]:{}", host_text(), port);
 }
 
 }  // namespace tributary

@@ -21,9 +21,7 @@ std::string address_text(const std::array<uint8_t, 16>& address, bool is_ipv6) {
   }
   Endpoint endpoint;
   endpoint.address = address;
-  std::string text = endpoint.to_string();
-  text.resize(text.rfind(':'));
-  return text.starts_with('[') ? text.substr(1, text.size() - 2) : text;
+  return endpoint.host_text();
 }
 
 }  // namespace

@@ -48,11 +48,6 @@ bool kernel_forwards(const std::string& interface) {
   return file >> value && value != 0;
 }
 
-std::string address_text(const Endpoint& address) {
-  const std::string text = address.to_string();
-  return text.substr(0, text.rfind(':'));
-}
-
 }  // namespace
 
 PacketPort::PacketPort() : neighbours_(kNeighboursMax) {}
@@ -114,7 +109,7 @@ Result<void> PacketPort::read_interface(const PacketPortConfig& config) {
         "address of the interface's network");
   }
   if (link_.local.is_ipv4() && kernel_forwards(name)) {
-    const std::string ip = address_text(link_.local);
+    const std::string ip = link_.local.host_text();
     warnings_.push_back(
         fmt::format("the kernel forwards IPv4 on {}, so it sends errors to the senders of packets "
                     "for {}; to fix: ip route add blackhole {}",

@@ -20,11 +20,6 @@ namespace {
 /// SRAM holds small, frequently used data; slots are DRAM.
 constexpr uint64_t kSramBytes = uint64_t{8} << 20;
 
-std::string address_text(const Endpoint& address) {
-  const std::string text = address.to_string();
-  return text.substr(0, text.rfind(':'));
-}
-
 io::UdpPortConfig port_config(const SwitchmlConfig& config) {
   io::UdpPortConfig port;
   port.local = config.listen;
@@ -101,7 +96,7 @@ Result<io::OpenedDevicePort> SwitchmlAppliance::open_port(const SwitchmlConfig& 
                                       .lax_checksums = true});
   if (opened && !opened->port->local().is_ipv4() && !config.control.addresses.empty()) {
     return failure(fmt::format("--port: ip={}; allowed with --control: an IPv4 address",
-                               address_text(opened->port->local())));
+                               opened->port->local().host_text()));
   }
   return opened;
 }
@@ -227,7 +222,7 @@ std::vector<SessionSnapshot> SwitchmlAppliance::read_book() const {
     session.silent_for.resize(entry->config.workers);
     for (const Endpoint& worker : entry->workers) {
       const bool registered = worker.address != Endpoint{}.address;
-      session.workers.push_back(registered ? address_text(worker) : std::string());
+      session.workers.push_back(registered ? worker.host_text() : std::string());
     }
   }
   return sessions;
