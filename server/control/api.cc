@@ -17,14 +17,12 @@
 #include "server/control/schemas.h"
 #include "server/control/snapshot_json.h"
 #include "server/job_keys.h"
+#include "server/json_text.h"
 
 namespace tributary::control {
 namespace {
 
-/// Names and paths may be no UTF-8; dump() would throw.
-Reply json_reply(const nlohmann::json& json) {
-  return {.body = json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n"};
-}
+Reply json_reply(const nlohmann::json& json) { return {.body = server::json_text(json) + "\n"}; }
 
 Reply get_status(const ApiConfig& config, const Request&, const UrlParts&) {
   nlohmann::json status = status_json(config.snapshot());
