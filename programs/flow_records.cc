@@ -62,7 +62,7 @@ Result<FlowRecords::File> FlowRecords::open(const char* flag, const std::string&
   }
   file.owned.reset(std::fopen(path.c_str(), "wb"));
   file.stream = file.owned.get();
-  if (!file.owned) return failure(fmt::format("{} {}: {}", flag, path, errno_text(errno)));
+  if (!file.owned) return system_failure(errno, fmt::format("{} {}", flag, path));
   return file;
 }
 
@@ -72,7 +72,7 @@ Result<void> FlowRecords::append(File& file, std::string_view bytes) {
       std::fflush(file.stream) == 0) {
     return {};
   }
-  return failure(fmt::format("{}: {}", file.path, errno_text(errno)));
+  return system_failure(errno, file.path);
 }
 
 Result<void> FlowRecords::write(std::span<const std::byte> message) {

@@ -68,7 +68,7 @@ Result<ServiceManager> ServiceManager::from_environment() {
   manager.socket_ = io::FileDescriptor(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   if (!manager.is_present() || setsockopt(manager.socket_.get(), SOL_SOCKET, SO_SNDTIMEO,
                                           &kSendWithin, sizeof(kSendWithin)) != 0) {
-    return failure(fmt::format("no socket for NOTIFY_SOCKET: {}", errno_text(errno)));
+    return system_failure(errno, "no socket for NOTIFY_SOCKET");
   }
   return manager;
 }
@@ -96,8 +96,7 @@ Result<void> ServiceManager::send(const std::string& message) {
              reinterpret_cast<const sockaddr*>(&address_), address_bytes_) >= 0) {
     return {};
   }
-  return failure(
-      fmt::format("the service manager at NOTIFY_SOCKET took no message: {}", errno_text(errno)));
+  return system_failure(errno, "the service manager at NOTIFY_SOCKET took no message");
 }
 
 }  // namespace tributary::server

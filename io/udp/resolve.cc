@@ -83,8 +83,9 @@ Result<Endpoint> resolve(std::string_view text, uint16_t default_port) {
         fmt::format("'{}' is not an IPv6 address; with a port write [ADDRESS]:PORT", text));
   }
   if (status != 0) {
-    return failure(fmt::format("{} '{}': {}", kAddressNotFound, parts->host,
-                               status == EAI_SYSTEM ? errno_text(errno) : gai_strerror(status)));
+    return failure(fmt::format("cannot find the address of '{}': {}", parts->host,
+                               status == EAI_SYSTEM ? errno_text(errno) : gai_strerror(status)),
+                   ErrorKind::kPassing);
   }
   const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(answers, &freeaddrinfo);
   for (const addrinfo* answer = answers; answer != nullptr; answer = answer->ai_next) {

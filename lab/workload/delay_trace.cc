@@ -74,7 +74,7 @@ Result<Duration> delay_of(std::string_view field) {
 
 Result<DelayTrace> DelayTrace::read(const std::string& path, uint32_t workers) {
   std::ifstream file(path, std::ios::binary);
-  if (!file) return failure(fmt::format("{}: cannot be read: {}", path, errno_text(errno)));
+  if (!file) return system_failure(errno, fmt::format("{}: cannot be read", path));
   return read(file, path, workers);
 }
 
@@ -97,7 +97,7 @@ Result<DelayTrace> DelayTrace::read(std::istream& lines, const std::string& name
     if (!good) return failure(fmt::format("{}:{}: {}", name, number, good.error().text));
   }
   if (lines.bad()) {
-    return failure(fmt::format("{}: cannot be read to its end: {}", name, errno_text(errno)));
+    return system_failure(errno, fmt::format("{}: cannot be read to its end", name));
   }
   if (trace.delays_.empty()) {
     return failure(fmt::format("{}: has no row; allowed: the header {} and rows", name, kHeader));

@@ -64,7 +64,7 @@ std::optional<std::chrono::sys_seconds> end_of(std::string_view text) {
 Result<Token> parse_line(std::string_view line) {
   Token token;
   const auto key = auth::key_of_secret(take_word(line));
-  if (!key) return failure("the token is not allowed: " + key.error().text);
+  if (!key) return failure_in("the token is not allowed: ", key.error());
   token.key = *key;
   std::string_view word = take_word(line);
   if (word == "read" || word == "write") {

@@ -47,7 +47,7 @@ SwitchmlAppliance::~SwitchmlAppliance() { stop(); }
 
 Result<std::unique_ptr<SwitchmlAppliance>> SwitchmlAppliance::start(const SwitchmlConfig& config) {
   if (const auto good = check(config.book.shard); !good) {
-    return failure(fmt::format("--{}", good.error().text));
+    return failure_in("--", good.error());
   }
   auto memory = memory::SharedMemory::create(
       {.sram_size_bytes = kSramBytes, .dram_size_bytes = config.memory_mb << 20});
@@ -77,7 +77,7 @@ Result<std::unique_ptr<SwitchmlAppliance>> SwitchmlAppliance::start(const Switch
 Result<io::OpenedDevicePort> SwitchmlAppliance::open_port(const SwitchmlConfig& config) {
   if (config.devices.empty()) {
     auto port = io::UdpPort::open(port_config(config));
-    if (!port) return failure(fmt::format("--listen: {}", port.error().text));
+    if (!port) return failure_in("--listen: ", port.error());
     io::OpenedDevicePort opened;
     opened.warnings = (*port)->warnings();
     opened.port = *std::move(port);
@@ -134,10 +134,10 @@ Result<void> SwitchmlAppliance::make_shards() {
 Result<void> SwitchmlAppliance::configure_sessions() {
   for (const SwitchmlConfig::Session& session : config_.sessions) {
     if (const auto fits = check_room(session.config.elements); !fits) {
-      return failure(fmt::format("--session: {}", fits.error().text));
+      return failure_in("--session: ", fits.error());
     }
     const auto configured = book_.configure(session.config, session.workers, monotonic_now());
-    if (!configured) return failure(fmt::format("--session: {}", configured.error().text));
+    if (!configured) return failure_in("--session: ", configured.error());
   }
   return {};
 }
