@@ -30,7 +30,7 @@ struct Pipe {
 Result<Pipe> open_pipe() {
   std::array<int, 2> ends{};
   if (pipe2(ends.data(), O_CLOEXEC) != 0) {
-    return failure(fmt::format("cannot create a pipe for a child process: {}", errno_text(errno)));
+    return system_failure(errno, "cannot create a pipe for a child process");
   }
   fcntl(ends[0], F_SETFL, O_NONBLOCK);
   return Pipe{ends[0], ends[1]};
@@ -149,7 +149,7 @@ Result<ChildProcess> ChildProcess::start(const Config& config) {
   close(errors->write_end);
   ChildProcess child(config.name, std::max(pid, 0), out->read_end, errors->read_end);
   if (pid < 0) {
-    return failure(fmt::format("cannot start {}: {}", config.name, errno_text(errno)));
+    return system_failure(errno, fmt::format("cannot start {}", config.name));
   }
   return child;
 }

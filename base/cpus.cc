@@ -9,19 +9,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
+
+#include "base/number_text.h"
 
 namespace tributary {
 namespace {
-
-/// Returns the number that `text` consists of.
-std::optional<int> whole_number(std::string_view text) {
-  int number = 0;
-  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (status != std::errc{} || end != text.data() + text.size() || number < 0) return {};
-  return number;
-}
 
 /// The shortest slice that Linux grants. Source: kernel/sched/syscalls.c of Linux 6.12.
 constexpr uint64_t kShortSliceNs = 100'000;
@@ -47,8 +40,8 @@ struct Range {
 /// Reads "3" or "3-5".
 std::optional<Range> read_range(std::string_view text) {
   const size_t dash = std::min(text.find('-'), text.size());
-  const auto first = whole_number(text.substr(0, dash));
-  const auto last = dash == text.size() ? first : whole_number(text.substr(dash + 1));
+  const auto first = parse_number<int>(text.substr(0, dash));
+  const auto last = dash == text.size() ? first : parse_number<int>(text.substr(dash + 1));
   if (!first || !last || *last < *first || *last >= CPU_SETSIZE) return {};
   return Range{.first = *first, .last = *last};
 }

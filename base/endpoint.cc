@@ -6,8 +6,9 @@
 #include <net/if.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstring>
+
+#include "base/number_text.h"
 
 namespace tributary {
 namespace {
@@ -27,12 +28,9 @@ std::string scope_text(const Endpoint& endpoint) {
 }
 
 Result<uint16_t> parse_port(std::string_view text, std::string_view whole) {
-  uint32_t port = 0;
-  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), port);
-  if (status != std::errc{} || end != text.data() + text.size() || port == 0 || port > 65535) {
-    return failure(fmt::format("'{}' has no valid port; allowed is 1 to 65535", whole));
-  }
-  return static_cast<uint16_t>(port);
+  const uint16_t port = parse_number<uint16_t>(text).value_or(0);
+  if (port != 0) return port;
+  return failure(fmt::format("'{}' has no valid port; allowed is 1 to 65535", whole));
 }
 
 }  // namespace
@@ -82,14 +80,15 @@ bool Endpoint::is_multicast() const {
   return is_ipv4() ? (address[12] & 0xf0) == 0xe0 : address[0] == 0xff;
 }
 
+std::string Endpoint::host_text() const {
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  if (is_ipv4()) return inet_ntop(AF_INET, address.data() + 12, text.data(), text.size());
+  return inet_ntop(AF_INET6, address.data(), text.data(), text.size()) + scope_text(*this);
+}
+
 std::string Endpoint::to_string() const {
-  char text[INET6_ADDRSTRLEN] = {};
-  if (is_ipv4()) {
-    inet_ntop(AF_INET, address.data() + 12, text, sizeof text);
-    return fmt::format("{}:{}", text, port);
-  }
-  inet_ntop(AF_INET6, address.data(), text, sizeof text);
-  return fmt::format("[{}{}]:{}", text, scope_text(*this), port);
+  return is_ipv4() ? fmt::format("{}:{}", host_text(), port)
+                   : fmt::format("[{}]:{}", host_text(), port);
 }
 
 }  // namespace tributary

@@ -45,6 +45,8 @@ struct Endpoint {
   [[nodiscard]] bool is_multicast() const;
   /// True if the port is not 0. A default-constructed Endpoint is not set.
   [[nodiscard]] bool is_set() const { return port != 0; }
+  /// Returns the address without the port, and IPv6 without brackets: "127.0.0.1", "::1".
+  [[nodiscard]] std::string host_text() const;
   /// The inverse of parse(); without `via`.
   [[nodiscard]] std::string to_string() const;
 

@@ -58,7 +58,7 @@ Result<toml::table> parse_toml_file(const std::string& path, const std::string& 
     return failure(fmt::format("{}: is a folder; allowed: a TOML file", named));
   }
   std::ifstream file(path);
-  if (!file) return failure(fmt::format("{}: cannot be read: {}", named, errno_text(errno)));
+  if (!file) return system_failure(errno, fmt::format("{}: cannot be read", named));
   try {
     return toml::parse(file, path);
   } catch (const toml::parse_error& error) {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/core_flags.h"
 
-#include <fmt/format.h>
-
 #include "base/cpus.h"
 #include "cli/settings.h"
 #include "io/udp/udp_port_config.h"
@@ -26,7 +24,7 @@ void add_core_flags(CLI::App& command, CoreFlags& flags, const std::string& core
 Result<std::vector<int>> cpus_of(const CoreFlags& flags) {
   if (flags.cpus.empty()) return std::vector<int>();
   auto cpus = parse_cpus(flags.cpus, cpus_allowed());
-  if (!cpus) return failure(fmt::format("--cpus: {}", cpus.error().text));
+  if (!cpus) return failure_in("--cpus: ", cpus.error());
   return cpus;
 }
 

@@ -5,9 +5,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdlib>
 
+#include "base/number_text.h"
 #include "cli/status_line.h"
 
 namespace tributary::cli {
@@ -76,12 +76,8 @@ std::vector<size_t> columns_that_fit(std::span<const TableColumn> table, uint32_
 uint32_t output_columns(int file) {
   if (isatty(file) != 1) return kNoLimit;
   const char* const text = std::getenv("COLUMNS");
-  const std::string_view stated = text == nullptr ? "" : text;
-  uint32_t columns = 0;
-  const auto [end, error] = std::from_chars(stated.data(), stated.data() + stated.size(), columns);
-  const bool is_number =
-      error == std::errc() && end == stated.data() + stated.size() && columns > 0;
-  return is_number ? columns : terminal_columns(file);
+  const uint32_t stated = parse_number<uint32_t>(text == nullptr ? "" : text).value_or(0);
+  return stated > 0 ? stated : terminal_columns(file);
 }
 
 std::string fold_text(std::string_view text, uint32_t columns) {

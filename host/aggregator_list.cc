@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 
+#include "base/number_text.h"
 #include "io/udp/resolve.h"
 #include "plan/plan_digest.h"
 #include "plan/weights.h"
@@ -17,10 +17,8 @@ constexpr std::string_view kExample = "for example 10.0.0.1:12000 or [::1]:12000
 
 Result<uint32_t> whole_number(std::string_view what, std::string_view text, uint32_t least,
                               uint32_t most) {
-  uint32_t number = 0;
-  const char* end = text.data() + text.size();
-  const auto [rest, status] = std::from_chars(text.data(), end, number);
-  if (status == std::errc{} && rest == end && number >= least && number <= most) return number;
+  const auto number = parse_number<uint32_t>(text);
+  if (number && *number >= least && *number <= most) return *number;
   return failure(fmt::format("{}='{}' is not allowed; allowed is a whole number from {} to {}",
                              what, text, least, most));
 }

@@ -5,11 +5,11 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <vector>
 
+#include "base/number_text.h"
 #include "host/send_gate.h"
 #include "host/silence_watch.h"
 #include "host/worker_port.h"
@@ -41,14 +41,12 @@ constexpr std::array<RankVariables, 3> kRankVariables{{
 /// @param key The name of the value in error texts: a key of the URL or a variable.
 Result<uint64_t> whole_number(std::string_view key, std::string_view value, uint64_t least,
                               uint64_t most, std::string_view besides = "") {
-  uint64_t number = 0;
-  const auto [end, status] = std::from_chars(value.data(), value.data() + value.size(), number);
-  if (status != std::errc{} || end != value.data() + value.size() || number < least ||
-      number > most) {
+  const auto number = parse_number<uint64_t>(value);
+  if (!number || *number < least || *number > most) {
     return failure(fmt::format("{}='{}' is not allowed; allowed is {}a whole number from {} to {}",
                                key, value, besides, least, most));
   }
-  return number;
+  return *number;
 }
 
 /// Reads "auto" as 0, or a number.
@@ -117,25 +115,22 @@ Result<void> put_format(std::string_view value, Query& query) {
 }
 
 Result<void> put_scale(std::string_view value, Query& query) {
-  float scale = 0;
-  const auto [end, status] = std::from_chars(value.data(), value.data() + value.size(), scale);
-  if (status != std::errc{} || end != value.data() + value.size() || !(scale > 0) ||
-      !std::isfinite(scale)) {
+  const auto scale = parse_number<float>(value);
+  if (!scale || !(*scale > 0) || !std::isfinite(*scale)) {
     return failure(fmt::format(
         "scale='{}' is not allowed; allowed is a finite number above 0, as in 1e8", value));
   }
-  query.url.reduction.scale = scale;
+  query.url.reduction.scale = *scale;
   return {};
 }
 
 Result<void> put_loss(std::string_view value, Query& query) {
-  double loss = -1;
-  const auto [end, status] = std::from_chars(value.data(), value.data() + value.size(), loss);
-  if (status != std::errc{} || end != value.data() + value.size() || !(loss >= 0) || loss >= 1) {
+  const auto loss = parse_number<double>(value);
+  if (!loss || !(*loss >= 0) || *loss >= 1) {
     return failure(
         fmt::format("loss='{}' is not allowed; allowed is a number from 0 to below 1", value));
   }
-  query.url.loss = loss;
+  query.url.loss = *loss;
   return {};
 }
 

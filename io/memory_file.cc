@@ -15,7 +15,7 @@ namespace tributary::io {
 Result<MemoryFile> MemoryFile::create() {
   FileDescriptor descriptor(::memfd_create("tributary", MFD_CLOEXEC));
   if (!descriptor.is_open()) {
-    return failure(fmt::format("cannot make a file in memory: {}", errno_text(errno)));
+    return system_failure(errno, "cannot make a file in memory");
   }
   return MemoryFile(std::move(descriptor));
 }
@@ -23,9 +23,7 @@ Result<MemoryFile> MemoryFile::create() {
 std::string MemoryFile::path() const { return fmt::format("/proc/self/fd/{}", descriptor_.get()); }
 
 Result<std::string> MemoryFile::read() const {
-  const auto failed = [] {
-    return failure(fmt::format("cannot read a file in memory: {}", errno_text(errno)));
-  };
+  const auto failed = [] { return system_failure(errno, "cannot read a file in memory"); };
   std::ifstream file(path(), std::ios::binary);
   if (!file) return failed();
   std::string content;

@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <set>
 #include <utility>
 #include <vector>
 
 #include "apps/trio_ml/config.h"
+#include "base/number_text.h"
 #include "host/send_gate.h"
 #include "lab/scenario_key_kinds.h"
 
@@ -39,15 +39,13 @@ constexpr uint64_t kBucketBytesMax = 1'000'000'000'000;
 Result<std::vector<uint64_t>> parse_sizes(const std::string& text) {
   std::vector<uint64_t> sizes;
   for (const std::string& item : items_of(text)) {
-    uint64_t size = 0;
-    const auto [end, error] = std::from_chars(item.data(), item.data() + item.size(), size);
-    if (error != std::errc() || end != item.data() + item.size() || size == 0 ||
-        size > kBucketBytesMax) {
+    const auto size = parse_number<uint64_t>(item);
+    if (!size || *size == 0 || *size > kBucketBytesMax) {
       return failure(
           "is not a list of sizes; allowed: sizes from 1 byte to 1 TB (10^12), separated by "
           "commas");
     }
-    sizes.push_back(size);
+    sizes.push_back(*size);
   }
   return sizes;
 }
@@ -61,13 +59,12 @@ Result<std::vector<uint32_t>> parse_numbers(const std::string& text) {
   constexpr uint32_t kMax = kWorkersMax - 1;
   std::set<uint32_t> numbers;
   for (const std::string& item : items_of(text)) {
-    uint32_t number = 0;
-    const auto [end, error] = std::from_chars(item.data(), item.data() + item.size(), number);
-    if (error != std::errc() || end != item.data() + item.size() || number > kMax) {
+    const auto number = parse_number<uint32_t>(item);
+    if (!number || *number > kMax) {
       return failure(
           fmt::format("is not a list of numbers; allowed: 0 to {}, separated by commas", kMax));
     }
-    numbers.insert(number);
+    numbers.insert(*number);
   }
   return std::vector<uint32_t>(numbers.begin(), numbers.end());
 }
@@ -112,13 +109,11 @@ Result<std::vector<ParameterOverride>> parse_overrides(const std::string& text) 
   std::vector<ParameterOverride> overrides;
   for (const std::string& item : items_of(text)) {
     const size_t equals = std::min(item.find('='), item.size());
-    const char* number = item.data() + std::min(equals + 1, item.size());
-    ParameterOverride entry{.name = item.substr(0, equals), .value = 0.0};
-    const auto [end, error] = std::from_chars(number, item.data() + item.size(), entry.value);
-    if (error != std::errc() || end != item.data() + item.size() || equals == 0) {
+    const auto value = parse_number<double>(item.substr(std::min(equals + 1, item.size())));
+    if (!value || equals == 0) {
       return failure("is not a list of parameters; allowed: name=number, separated by commas");
     }
-    overrides.push_back(std::move(entry));
+    overrides.push_back({.name = item.substr(0, equals), .value = *value});
   }
   return overrides;
 }

@@ -5,13 +5,13 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <optional>
 #include <set>
 #include <utility>
 #include <vector>
 
+#include "base/number_text.h"
 #include "base/prng.h"
 #include "base/toml_file.h"
 #include "lab/scenario_file.h"
@@ -62,18 +62,11 @@ Result<std::vector<uint32_t>> parse_ranges(const std::string& text, const std::s
     const size_t end = std::min(text.find(',', begin), text.size());
     const std::string item = text.substr(begin, end - begin);
     begin = end + 1;
-    const char* const last = item.data() + item.size();
-    uint32_t low = 0;
-    auto parsed = std::from_chars(item.data(), last, low);
-    if (parsed.ec != std::errc()) return refuse(item);
-    uint32_t high = low;
-    if (parsed.ptr != last && *parsed.ptr == '-') {
-      parsed = std::from_chars(parsed.ptr + 1, last, high);
-    }
-    if (parsed.ec != std::errc() || parsed.ptr != last || low > high || high > kMost) {
-      return refuse(item);
-    }
-    for (uint32_t number = low; number <= high; number++) {
+    const size_t dash = std::min(item.find('-'), item.size());
+    const auto low = parse_number<uint32_t>(item.substr(0, dash));
+    const auto high = dash == item.size() ? low : parse_number<uint32_t>(item.substr(dash + 1));
+    if (!low || !high || *low > *high || *high > kMost) return refuse(item);
+    for (uint32_t number = *low; number <= *high; number++) {
       if (!numbers.insert(number).second) return refuse(item);
     }
   }

@@ -107,7 +107,7 @@ Result<PcapWriter> PcapWriter::open(const std::string& path) {
   file.write(reinterpret_cast<const char*>(header.data()),
              static_cast<std::streamsize>(header.size()));
   if (!file.flush()) {
-    return failure(fmt::format("{}: cannot be written: {}", path, errno_text(errno)));
+    return system_failure(errno, fmt::format("{}: cannot be written", path));
   }
   return PcapWriter(path, std::move(file));
 }

@@ -5,10 +5,10 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <iterator>
 #include <utility>
 
+#include "base/number_text.h"
 #include "base/toml_file.h"
 
 namespace tributary::net {
@@ -114,16 +114,13 @@ Result<CableEnd> cable_end(std::string_view key, const std::string& written,
                            const std::string& where) {
   const size_t dot = written.find('.');
   if (dot == std::string::npos) return CableEnd{written, std::nullopt};
-  const char* begin = written.data() + dot + 1;
-  const char* end = written.data() + written.size();
-  uint32_t port = 0;
-  const auto parsed = std::from_chars(begin, end, port);
-  if (begin == end || parsed.ec != std::errc() || parsed.ptr != end || port > kPortMax) {
+  const auto port = parse_number<uint32_t>(std::string_view(written).substr(dot + 1));
+  if (!port || *port > kPortMax) {
     return failure(
         fmt::format("{}: {}='{}' is not a port; allowed: NODE or NODE.PORT, ports 0 to {}", where,
                     key, written, kPortMax));
   }
-  return CableEnd{written.substr(0, dot), port};
+  return CableEnd{written.substr(0, dot), *port};
 }
 
 /// Reads the parts of one file.

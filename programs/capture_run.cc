@@ -9,7 +9,7 @@ namespace tributary::programs {
 
 Result<CaptureFiles> open_input(const RunRequest& request) {
   auto reader = io::CaptureReader::open(request.in);
-  if (!reader) return failure("--in " + reader.error().text);
+  if (!reader) return failure_in("--in ", reader.error());
   CaptureFiles files{CaptureFeed(*std::move(reader), request.packet_bytes_max, request.stop),
                      std::nullopt};
   files.feed.read_ahead();
@@ -19,7 +19,7 @@ Result<CaptureFiles> open_input(const RunRequest& request) {
 Result<void> open_output(const RunRequest& request, CaptureFiles& files) {
   if (request.out.empty()) return {};
   auto writer = io::CaptureWriter::open(request.out);
-  if (!writer) return failure("--out " + writer.error().text);
+  if (!writer) return failure_in("--out ", writer.error());
   files.writer = *std::move(writer);
   return {};
 }

@@ -21,9 +21,7 @@ std::string address_text(const std::array<uint8_t, 16>& address, bool is_ipv6) {
   }
   Endpoint endpoint;
   endpoint.address = address;
-  std::string text = endpoint.to_string();
-  text.resize(text.rfind(':'));
-  return text.starts_with('[') ? text.substr(1, text.size() - 2) : text;
+  return endpoint.host_text();
 }
 
 }  // namespace
@@ -64,7 +62,7 @@ Result<FlowRecords::File> FlowRecords::open(const char* flag, const std::string&
   }
   file.owned.reset(std::fopen(path.c_str(), "wb"));
   file.stream = file.owned.get();
-  if (!file.owned) return failure(fmt::format("{} {}: {}", flag, path, errno_text(errno)));
+  if (!file.owned) return system_failure(errno, fmt::format("{} {}", flag, path));
   return file;
 }
 
@@ -74,7 +72,7 @@ Result<void> FlowRecords::append(File& file, std::string_view bytes) {
       std::fflush(file.stream) == 0) {
     return {};
   }
-  return failure(fmt::format("{}: {}", file.path, errno_text(errno)));
+  return system_failure(errno, file.path);
 }
 
 Result<void> FlowRecords::write(std::span<const std::byte> message) {

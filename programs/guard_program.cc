@@ -98,7 +98,7 @@ Result<GuardConfig> config_of(const KeyValues& settings, const InstanceTerms& te
   }
   if (settings.has("allow")) {
     auto allowed = guard::parse_allowed(settings.text("allow"));
-    if (!allowed) return failure("allow: " + allowed.error().text);
+    if (!allowed) return failure_in("allow: ", allowed.error());
     config.allowed = *std::move(allowed);
   }
   config.dry_run = settings.flag("dry-run");

@@ -178,7 +178,7 @@ Result<Recording> read_recording(std::span<const std::byte> bytes) {
 
 Result<Recording> read_recording_file(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
-  if (!file) return failure(fmt::format("{}: {}", path, errno_text(errno)));
+  if (!file) return system_failure(errno, path);
   std::string text;
   std::array<char, 65'536> chunk;
   while (file.read(chunk.data(), chunk.size()) || file.gcount() > 0) {
@@ -191,7 +191,7 @@ Result<Recording> read_recording_file(const std::string& path) {
                       path, kFileBytesMax >> 20));
     }
   }
-  if (file.bad()) return failure(fmt::format("{}: {}", path, errno_text(errno)));
+  if (file.bad()) return system_failure(errno, path);
   auto recording = read_recording(std::as_bytes(std::span(text)));
   if (!recording) return failure(fmt::format("{}: {}", path, recording.error().text));
   recording->path = path;

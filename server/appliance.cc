@@ -95,7 +95,7 @@ Result<Appliance::OpenedPort> Appliance::open_sockets(const ApplianceConfig& con
   port_config.send_buffer_bytes = config.buffer_mb << 20;
   port_config.multicast = io::UdpMulticast{};
   const auto opened_of = [](auto port) -> Result<OpenedPort> {
-    if (!port) return failure(fmt::format("--listen: {}", port.error().text));
+    if (!port) return failure_in("--listen: ", port.error());
     OpenedPort opened;
     opened.warnings = (*port)->warnings();
     opened.room_bytes = (*port)->receive_room_bytes();

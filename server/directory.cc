@@ -34,6 +34,7 @@ class Directory::Watch {
     Instant heard_at = Instant::never();
     bool answers = false;
     uint32_t weight = 0;
+    bool has_answered = false;  ///< Once true, stays true.
     std::string fault = "no answer yet";
   };
 
@@ -68,6 +69,7 @@ class Directory::Watch {
       return;
     }
     const std::string fault = fault_in(message, packet.bytes());
+    peer->has_answered = true;
     peer->heard_at = fault.empty() ? now : Instant::never();
     peer->fault = fault;
   }
@@ -83,7 +85,7 @@ class Directory::Watch {
         peer.fault = fmt::format("no answer for {:.1f} s", in_seconds(now - peer.heard_at));
       }
       changed = changed || answers != peer.answers;
-      all_known = all_known && (is_heard || peer.fault != "no answer yet");
+      all_known = all_known && peer.has_answered;
       peer.answers = answers;
     }
     // The first plan waits until every aggregator had time to answer.

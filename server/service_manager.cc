@@ -9,11 +9,11 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstddef>
 #include <cstdlib>
 
 #include "base/errno_text.h"
+#include "base/number_text.h"
 
 namespace tributary::server {
 namespace {
@@ -27,24 +27,17 @@ std::string_view variable(const char* name) {
   return value == nullptr ? std::string_view() : std::string_view(value);
 }
 
-std::optional<uint64_t> number_in(std::string_view text) {
-  uint64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number;
-}
-
 /// Returns the time of this process's watchdog; none if there is none.
 Result<std::optional<Duration>> watchdog_of_environment() {
   const std::string_view text = variable("WATCHDOG_USEC");
   if (text.empty()) return std::optional<Duration>();
-  const auto us = number_in(text);
+  const auto us = parse_number<uint64_t>(text);
   if (!us || *us == 0) {
     return failure(fmt::format(
         "WATCHDOG_USEC='{}' is not allowed; allowed: a number of microseconds above 0", text));
   }
   const std::string_view pid = variable("WATCHDOG_PID");
-  if (!pid.empty() && number_in(pid) != static_cast<uint64_t>(getpid())) {
+  if (!pid.empty() && parse_number<uint64_t>(pid) != static_cast<uint64_t>(getpid())) {
     return std::optional<Duration>();
   }
   return std::optional(microseconds(static_cast<int64_t>(std::min(*us, kWatchdogUsMax))));
@@ -75,7 +68,7 @@ Result<ServiceManager> ServiceManager::from_environment() {
   manager.socket_ = io::FileDescriptor(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   if (!manager.is_present() || setsockopt(manager.socket_.get(), SOL_SOCKET, SO_SNDTIMEO,
                                           &kSendWithin, sizeof(kSendWithin)) != 0) {
-    return failure(fmt::format("no socket for NOTIFY_SOCKET: {}", errno_text(errno)));
+    return system_failure(errno, "no socket for NOTIFY_SOCKET");
   }
   return manager;
 }
@@ -103,8 +96,7 @@ Result<void> ServiceManager::send(const std::string& message) {
              reinterpret_cast<const sockaddr*>(&address_), address_bytes_) >= 0) {
     return {};
   }
-  return failure(
-      fmt::format("the service manager at NOTIFY_SOCKET took no message: {}", errno_text(errno)));
+  return system_failure(errno, "the service manager at NOTIFY_SOCKET took no message");
 }
 
 }  // namespace tributary::server

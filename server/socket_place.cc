@@ -201,7 +201,7 @@ Result<SocketClaim> claim_socket(const std::string& path) {
   const std::string folder = std::filesystem::path(path).parent_path();
   SocketClaim claim{io::FileDescriptor(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC))};
   if (!claim.folder_lock.is_open()) {
-    return failure(fmt::format("control socket {}: {}", path, errno_text(errno)));
+    return system_failure(errno, fmt::format("control socket {}", path));
   }
   if (!lock_within(claim.folder_lock.get(), kLockWithin)) {
     return failure(fmt::format(
@@ -218,15 +218,17 @@ Result<SocketClaim> claim_socket(const std::string& path) {
   }
   const SocketState state = probe(path);
   if (state == SocketState::kUnknown) {
-    return failure(fmt::format("control socket {}: {}", path, unknown_text(errno)));
+    const int error = errno;
+    return failure(fmt::format("control socket {}: {}", path, unknown_text(error)),
+                   errno_kind(error));
   }
   if (state == SocketState::kAnswers || state == SocketState::kNoPermission) {
     return failure(
         fmt::format("control socket {}: another server has it; to fix: give --name NAME", path));
   }
   if (state == SocketState::kStale && unlink(path.c_str()) != 0) {
-    return failure(fmt::format("control socket {}: cannot remove the file of an ended server: {}",
-                               path, errno_text(errno)));
+    return system_failure(
+        errno, fmt::format("control socket {}: cannot remove the file of an ended server", path));
   }
   remove_stale(folder);
   return claim;

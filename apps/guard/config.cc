@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 
 #include "base/endpoint.h"
+#include "base/number_text.h"
 
 namespace tributary::guard {
 namespace {
@@ -63,15 +63,10 @@ Result<AllowedPrefix> parse_prefix(std::string_view text) {
   const bool is_ipv6 = address.find(':') != std::string_view::npos;
   const auto endpoint =
       Endpoint::parse(is_ipv6 ? fmt::format("[{}]:1", address) : fmt::format("{}:1", address));
-  uint32_t bits = 0;
-  const auto [end, fault] =
-      std::from_chars(bits_text.data(), bits_text.data() + bits_text.size(), bits);
+  const auto bits = parse_number<uint32_t>(bits_text);
   const uint32_t bits_max = is_ipv6 ? 128 : 32;
-  if (!endpoint || fault != std::errc() || end != bits_text.data() + bits_text.size() ||
-      bits > bits_max) {
-    return refused();
-  }
-  return AllowedPrefix{.address = endpoint->address, .bits = 128 - bits_max + bits};
+  if (!endpoint || !bits || *bits > bits_max) return refused();
+  return AllowedPrefix{.address = endpoint->address, .bits = 128 - bits_max + *bits};
 }
 
 }  // namespace

@@ -16,9 +16,7 @@ constexpr uint32_t kMappedBits = 96;
 std::string text_of(const Address& address) {
   Endpoint endpoint;
   endpoint.address = address;
-  const std::string text = endpoint.to_string();  // "192.0.2.1:0" or "[2001:db8::1]:0".
-  const std::string host = text.substr(0, text.rfind(':'));
-  return host.front() == '[' ? host.substr(1, host.size() - 2) : host;
+  return endpoint.host_text();
 }
 
 }  // namespace

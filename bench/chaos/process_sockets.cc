@@ -10,11 +10,11 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <filesystem>
 #include <string>
 
+#include "base/number_text.h"
 #include "io/file_descriptor.h"
 #include "io/udp/socket_address.h"
 
@@ -29,8 +29,7 @@ FileDescriptor borrow(const FileDescriptor& process, const std::filesystem::dire
   const std::string target = std::filesystem::read_symlink(file.path(), ignored);
   if (!target.starts_with("socket:")) return {};
   const std::string name = file.path().filename();
-  int number = -1;
-  std::from_chars(name.data(), name.data() + name.size(), number);
+  const int number = parse_number<int>(name).value_or(-1);
   return FileDescriptor(static_cast<int>(syscall(SYS_pidfd_getfd, process.get(), number, 0)));
 }
 

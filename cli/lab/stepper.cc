@@ -4,10 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <sstream>
 
 #include "base/key_table.h"
+#include "base/number_text.h"
 #include "lab/trace/time_text.h"
 #include "lab/trace/trace_log.h"
 #include "net/network.h"
@@ -139,9 +139,8 @@ Stepper::Next Stepper::complain(std::string_view text) {
 std::optional<uint64_t> Stepper::number(const Words& words, std::optional<uint64_t> fallback) {
   if (words.size() < 2 && fallback) return fallback;
   const std::string text = words.size() < 2 ? "" : words[1];
-  uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (words.size() <= 2 && error == std::errc() && end == text.data() + text.size()) return value;
+  const auto value = parse_number<uint64_t>(text);
+  if (words.size() <= 2 && value) return value;
   complain(fmt::format("{}: '{}' is not allowed; allowed: one whole number, 0 or more", words[0],
                        fmt::join(words.begin() + 1, words.end(), " ")));
   return std::nullopt;

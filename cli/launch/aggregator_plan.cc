@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <optional>
 #include <string_view>
@@ -12,6 +11,7 @@
 
 #include "base/endpoint.h"
 #include "base/key_table.h"
+#include "base/number_text.h"
 #include "cli/plan/plan_report.h"
 #include "io/udp/resolve.h"
 #include "wire/headers.h"
@@ -59,11 +59,9 @@ uint64_t channels_of(const LaunchConfig& config) {
   uint64_t channels = 1;
   for (const std::string& option : config.url_options) {
     for (const std::string_view key : {"threads=", "priorities="}) {
-      uint64_t number = 0;
-      const char* const end = option.data() + option.size();
       if (!option.starts_with(key)) continue;
-      const auto read = std::from_chars(option.data() + key.size(), end, number);
-      if (read.ptr == end && number >= 1 && number <= wire::kChannelsMax) channels *= number;
+      const uint64_t number = parse_number<uint64_t>(option.substr(key.size())).value_or(0);
+      if (number >= 1 && number <= wire::kChannelsMax) channels *= number;
     }
   }
   return std::min<uint64_t>(channels, wire::kChannelsMax);

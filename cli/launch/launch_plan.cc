@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -14,6 +13,7 @@
 
 #include "auth/secret.h"
 #include "base/cpus.h"
+#include "base/number_text.h"
 #include "cli/launch/aggregator_plan.h"
 #include "wire/trio_ml.h"
 
@@ -178,10 +178,7 @@ Result<ProgramPlan> plan_command(const LaunchConfig& config, const LaunchSurroun
 bool has_port(const std::string& master) {
   const size_t colon = master.rfind(':');
   if (colon == std::string::npos) return false;
-  uint16_t port = 0;
-  const char* const end = master.data() + master.size();
-  const auto [stopped_at, error] = std::from_chars(master.data() + colon + 1, end, port);
-  return error == std::errc() && stopped_at == end && port != 0;
+  return parse_number<uint16_t>(master.substr(colon + 1)).value_or(0) != 0;
 }
 
 Result<void> check(const LaunchConfig& config, const LaunchSurroundings& around,

@@ -3,12 +3,12 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <filesystem>
 #include <functional>
 #include <memory>
 #include <vector>
 
+#include "base/number_text.h"
 #include "cli/console.h"
 #include "cli/operate/local_server.h"
 #include "cli/settings.h"
@@ -138,12 +138,9 @@ json job_body(uint32_t id, std::span<const WrittenKey> keys) {
     json& value = body[key.name];
     switch (spec_of(key.name).type) {
       case KeyType::kUint:
-      case KeyType::kDurationMs: {
-        uint64_t number = 0;
-        std::from_chars(key.text.data(), key.text.data() + key.text.size(), number);
-        value = number;
+      case KeyType::kDurationMs:
+        value = parse_number<uint64_t>(key.text).value_or(0);
         break;
-      }
       case KeyType::kBool:
         value = key.text == "on" || key.text == "true";
         break;

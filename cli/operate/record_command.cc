@@ -15,6 +15,7 @@
 #include "recorder/perfetto.h"
 #include "recorder/timeline.h"
 #include "server/control/http_client.h"
+#include "server/json_text.h"
 
 namespace tributary::cli {
 namespace {
@@ -109,8 +110,7 @@ int run_show(const RecordFlags& flags) {
     return 0;
   }
   if (flags.server.as_json) {
-    print("{}\n", recorder::as_json(recordings, events)
-                      .dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+    print("{}\n", server::json_text(recorder::as_json(recordings, events), 2));
   } else {
     print("{}", recorder::as_text(recordings, events));
   }

@@ -79,8 +79,7 @@ Json class_of(Label label, const traffic::ClassSummary& summary) {
 }
 
 std::string address_of_server(uint32_t index) {
-  const std::string text = traffic::server_address(index, false, 0).to_string();
-  return text.substr(0, text.rfind(':'));
+  return traffic::server_address(index, false, 0).host_text();
 }
 
 }  // namespace

@@ -83,7 +83,7 @@ Result<Endpoint> listen_address(const ServeFlags& flags) {
   const std::string text =
       flags.listen.empty() ? (only_here ? "127.0.0.1" : "0.0.0.0") : flags.listen;
   auto listen = io::resolve(text, is_switchml ? wire::kSwitchmlPort : wire::kTrioMlPort);
-  if (!listen) return failure(fmt::format("--listen: {}", listen.error().text));
+  if (!listen) return failure_in("--listen: ", listen.error());
   return listen;
 }
 

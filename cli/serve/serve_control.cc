@@ -112,7 +112,7 @@ Result<void> ServedControl::start_http(const ControlFlags& flags) {
         request, [this](const auto& passed) { return control::Pages(*api_).handle(passed); });
   };
   auto server = control::HttpServer::start(*at, handle, &connections_);
-  if (!server) return failure("--http: " + server.error().text);
+  if (!server) return failure_in("--http: ", server.error());
   http_ = *std::move(server);
   url_ = fmt::format("http://{}/", at->to_string());
   return {};

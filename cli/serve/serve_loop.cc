@@ -4,21 +4,16 @@
 #include <fmt/format.h>
 #include <pthread.h>
 
-#include <algorithm>
-#include <array>
-#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <utility>
 
 #include "base/assert.h"
 #include "base/cpus.h"
-#include "base/errno_text.h"
 #include "base/result_file.h"
 #include "cli/console.h"
 #include "cli/serve/serve_service.h"
 #include "cli/settings.h"
-#include "io/udp/resolve.h"
 
 namespace tributary::cli {
 namespace {
@@ -27,17 +22,6 @@ using server::LogLevel;
 
 void warn(const Service& service, const std::string& text) {
   say(service, LogLevel::kWarn, "warning", {{"text", text}}, "warning: " + text);
-}
-
-/// Tells whether a later start with the same flags may succeed. An error is a text that has the
-/// system's words, so these tell.
-bool may_pass(const Error& error) {
-  constexpr std::array kPassing{EADDRINUSE, EADDRNOTAVAIL, EMFILE,     ENFILE,
-                                ENOBUFS,    ENETDOWN,      ENETUNREACH};
-  return error.text.find(io::kAddressNotFound) != std::string::npos ||
-         std::ranges::any_of(kPassing, [&error](int cause) {
-           return error.text.find(errno_text(cause)) != std::string::npos;
-         });
 }
 
 sigset_t awaited_signals() {
@@ -159,7 +143,7 @@ int serve(const Service& service) {
 
 int refuse(const std::string& title, const Error& error) {
   print_error("{}: {}\n", title, error.text);
-  return may_pass(error) ? 1 : kExitUsage;
+  return error.kind == ErrorKind::kPassing ? 1 : kExitUsage;
 }
 
 }  // namespace tributary::cli

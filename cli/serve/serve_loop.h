@@ -54,8 +54,8 @@ struct Service {
 void say(const Service& service, server::LogLevel level, const char* event,
          const server::LogFields& fields, const std::string& text);
 
-/// Prints a refusal. @return kExitUsage; 1 if the system is at fault and a later start may succeed, as
-/// with a port in use, a name that is not found or too many open files.
+/// Prints a refusal. @return 1 for ErrorKind::kPassing, because a later start may succeed; else
+/// kExitUsage.
 int refuse(const std::string& title, const Error& error);
 
 }  // namespace tributary::cli

@@ -43,7 +43,7 @@ Result<server::SwitchmlConfig::Session> to_session(const KeyValues& row, uint32_
     more = end != std::string_view::npos;
     const auto address = io::resolve(rest.substr(0, end), wire::kSwitchmlPort);
     if (!address) {
-      return failure(fmt::format("{}: workers: {}", row.where(), address.error().text));
+      return failure_in(fmt::format("{}: workers: ", row.where()), address.error());
     }
     session.workers.push_back(*address);
     if (more) rest.remove_prefix(end + 1);
@@ -120,7 +120,7 @@ Result<server::SwitchmlConfig> with_switchml_flags(server::SwitchmlConfig config
   }
   for (const std::string& text : flags.control) {
     const auto address = io::resolve(text, server::kSwitchmlControlPort);
-    if (!address) return failure(fmt::format("--control: {}", address.error().text));
+    if (!address) return failure_in("--control: ", address.error());
     config.control.addresses.push_back(*address);
   }
   const bool nothing_said = flags.sessions.empty() && flags.control.empty();

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
@@ -14,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/number_text.h"
 #include "cli/console.h"
 #include "cli/settings.h"
 #include "cli/worker/worker_run.h"
@@ -343,13 +343,13 @@ std::string complete_owner(WorkerFlags& flags) {
     options.owner = owner;
     return "";
   }
-  const char* const end = flags.owner.data() + flags.owner.size();
-  const auto read = std::from_chars(flags.owner.data(), end, options.owner_rank);
-  if (read.ec != std::errc() || read.ptr != end || options.owner_rank >= options.session.world) {
+  const auto rank = parse_number<uint32_t>(flags.owner);
+  if (!rank || *rank >= options.session.world) {
     return fmt::format("--owner {} is not allowed; allowed: all, turns, drawn, or a rank below {}",
                        flags.owner, options.session.world);
   }
   options.owner = Owner::kRank;
+  options.owner_rank = *rank;
   return "";
 }
 

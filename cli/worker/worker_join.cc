@@ -94,7 +94,7 @@ Result<std::unique_ptr<engine::Port>> with_faults(const WorkerOptions& options,
 
 Result<std::unique_ptr<host::Communicator>> join_trio_ml(const WorkerOptions& options) {
   auto aggregators = host::parse_aggregators(options.server, wire::kTrioMlPort);
-  if (!aggregators) return failure(fmt::format("--server: {}", aggregators.error().text));
+  if (!aggregators) return failure_in("--server: ", aggregators.error());
   if (const auto found = host::resolve(*aggregators); !found) return tl::unexpected(found.error());
   host::CommunicatorConfig config = options.session;
   config.server = aggregators->front().address;
@@ -136,10 +136,10 @@ struct Path {
 /// Registers with the control point and so learns the switch's address.
 Result<Path> ask_for_session(const WorkerOptions& options, Path path) {
   const auto control = io::resolve(options.switchml.control, server::kSwitchmlControlPort);
-  if (!control) return failure(fmt::format("--control: {}", control.error().text));
+  if (!control) return failure_in("--control: ", control.error());
   // The switch identifies the worker by this address, so packets must come from it.
   const auto own = server::switch_address(path.local, *control);
-  if (!own) return failure(fmt::format("--local: {}", own.error().text));
+  if (!own) return failure_in("--local: ", own.error());
   std::random_device random;
   const auto met = server::join_session({.control = *control,
                                          .rank = options.session.rank,
@@ -159,13 +159,13 @@ Result<Path> find_path(const WorkerOptions& options) {
   Path path;
   if (!options.switchml.local.empty()) {
     const auto local = io::resolve(options.switchml.local, wire::kSwitchmlPort);
-    if (!local) return failure(fmt::format("--local: {}", local.error().text));
+    if (!local) return failure_in("--local: ", local.error());
     path.local = *local;
     path.local.port = 0;
   }
   if (!options.server.empty()) {
     const auto server = io::resolve(options.server, wire::kSwitchmlPort);
-    if (!server) return failure(fmt::format("--server: {}", server.error().text));
+    if (!server) return failure_in("--server: ", server.error());
     path.server = *server;
   }
   if (options.switchml.control.empty()) return path;
@@ -176,7 +176,7 @@ Result<std::unique_ptr<host::Communicator>> join_switchml(const WorkerOptions& o
   const auto path = find_path(options);
   if (!path) return tl::unexpected(path.error());
   auto port = open_port(options, path->local, path->server);
-  if (!port) return failure(fmt::format("--local: {}", port.error().text));
+  if (!port) return failure_in("--local: ", port.error());
   port = with_faults(options, *std::move(port));
   if (!port) return tl::unexpected(port.error());
   const host::SwitchmlConfig config{.server = path->server,

@@ -41,7 +41,7 @@ Result<std::vector<T>> read_values(const std::string& path, uint64_t element_cou
   const auto bytes = std::as_writable_bytes(std::span(values));
   file.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
   if (!file) {
-    return failure(fmt::format("--input {}: cannot be read: {}", path, errno_text(errno)));
+    return system_failure(errno, fmt::format("--input {}: cannot be read", path));
   }
   return values;
 }

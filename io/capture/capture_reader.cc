@@ -45,7 +45,7 @@ void CaptureReader::Closer::operator()(pcap* handle) const { pcap_close(handle);
 Result<CaptureReader> CaptureReader::open(const std::string& path) {
   // A copy of standard input, because the end closes the file.
   const int file = path == "-" ? dup(STDIN_FILENO) : ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) return failure(fmt::format("{}: {}", path, errno_text(errno)));
+  if (file < 0) return system_failure(errno, path);
   const std::string name = path == "-" ? "the standard input" : path;
   const Compression compression = compression_of(file);
   if (compression.command != nullptr) {

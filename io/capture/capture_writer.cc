@@ -30,7 +30,7 @@ Result<CaptureWriter> CaptureWriter::open(const std::string& path) {
   if (!writer.handle_) return failure(fmt::format("{}: out of memory", writer.name_));
   // A copy of standard output, because the end closes the file.
   std::FILE* file = path == "-" ? fdopen(dup(STDOUT_FILENO), "wb") : std::fopen(path.c_str(), "wb");
-  if (file == nullptr) return failure(fmt::format("{}: {}", path, errno_text(errno)));
+  if (file == nullptr) return system_failure(errno, path);
   writer.file_.reset(pcap_dump_fopen(writer.handle_.get(), file));
   if (!writer.file_) {
     std::fclose(file);
@@ -39,9 +39,7 @@ Result<CaptureWriter> CaptureWriter::open(const std::string& path) {
   return writer;
 }
 
-Result<void> CaptureWriter::failed() const {
-  return failure(fmt::format("{}: {}", name_, errno_text(errno)));
-}
+Result<void> CaptureWriter::failed() const { return system_failure(errno, name_); }
 
 Result<void> CaptureWriter::write(const CapturedPacket& packet) {
   TRIB_ASSERT(packet.bytes.size() <= packet.wire_bytes);

@@ -29,7 +29,7 @@ Result<OpenedDevicePort> open_packet(const DevicePortConfig& config) {
                                 .queue_count = config.queue_count,
                                 .peer = config.peer,
                                 .lax_checksums = config.lax_checksums});
-  if (!port) return failure(fmt::format("--port {}", port.error().text));
+  if (!port) return failure_in("--port ", port.error());
   OpenedDevicePort opened;
   opened.warnings = (*port)->warnings();
   opened.port = *std::move(port);
@@ -38,7 +38,7 @@ Result<OpenedDevicePort> open_packet(const DevicePortConfig& config) {
 
 Result<OpenedDevicePort> open_dpdk(const DevicePortConfig& config) {
   auto spec = join_dpdk_devices(config.spec.dpdk);
-  if (!spec) return failure(fmt::format("--port: {}", spec.error().text));
+  if (!spec) return failure_in("--port: ", spec.error());
   if (const auto good = check_local(config.local, spec->address); !good) {
     return tl::unexpected(good.error());
   }
@@ -47,7 +47,7 @@ Result<OpenedDevicePort> open_dpdk(const DevicePortConfig& config) {
                                 .queue_count = config.queue_count,
                                 .peer = config.peer,
                                 .lax_checksums = config.lax_checksums});
-  if (!opened) return failure(fmt::format("--port: {}", opened.error().text));
+  if (!opened) return failure_in("--port: ", opened.error());
   return OpenedDevicePort{.port = std::move(opened->port), .warnings = std::move(opened->warnings)};
 }
 
@@ -56,7 +56,7 @@ Result<OpenedDevicePort> open_dpdk(const DevicePortConfig& config) {
 Result<void> add_device(std::string_view text, DevicePortSpec& spec) {
   if (text.starts_with(kPacketPrefix)) {
     auto packet = parse_packet_port(text);
-    if (!packet) return failure(fmt::format("--port {}", packet.error().text));
+    if (!packet) return failure_in("--port ", packet.error());
     if (!spec.empty()) {
       return failure(fmt::format("--port '{}': a packet socket is a port's only device", text));
     }
@@ -67,7 +67,7 @@ Result<void> add_device(std::string_view text, DevicePortSpec& spec) {
     return failure(fmt::format("--port '{}': is not a port; allowed: {}", text, kDevicePortShapes));
   }
   auto device = parse_dpdk_device(text);
-  if (!device) return failure(fmt::format("--port {}", device.error().text));
+  if (!device) return failure_in("--port ", device.error());
   if (spec.packet) {
     return failure(fmt::format("--port '{}': a packet socket is a port's only device", text));
   }

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/errno_text.h"
 #include "io/dpdk/buffer_counts.h"
 #include "io/dpdk/eal.h"
 #include "io/dpdk/flow_steering.h"
@@ -41,7 +42,7 @@ std::string error_text(int status) {
 }
 
 tl::unexpected<Error> device_failure(const std::string& name, const std::string& what, int status) {
-  return failure(fmt::format("{}: {}: {}", name, what, error_text(status)));
+  return failure(fmt::format("{}: {}: {}", name, what, error_text(status)), errno_kind(status));
 }
 
 /// Returns the hashes by which a card shares frames, if it has them.
@@ -72,7 +73,8 @@ Result<MbufPool> MbufPool::create(uint32_t count, uint32_t buffer_bytes, int num
     return failure(
         fmt::format("cannot allocate {} packet buffers of {} bytes ({}); give fewer with "
                     "mbufs=, or more memory: sysctl -w vm.nr_hugepages=1024",
-                    count, buffer_bytes, error_text(rte_errno)));
+                    count, buffer_bytes, error_text(rte_errno)),
+        errno_kind(rte_errno));
   }
   return pool;
 }
@@ -214,7 +216,7 @@ Result<void> DpdkDevice::make_buffers(const DpdkDeviceSpec& spec, uint32_t buffe
                     name_, spec.mbufs, rx_queues_, queues_wanted, needed, needed));
   }
   auto pool = MbufPool::create(spec.mbufs != 0 ? spec.mbufs : needed, buffer_bytes, numa_node_);
-  if (!pool) return failure(fmt::format("{}: {}", name_, pool.error().text));
+  if (!pool) return failure_in(name_ + ": ", pool.error());
   rx_pool_ = std::move(*pool);
   return {};
 }

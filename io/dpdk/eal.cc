@@ -15,6 +15,8 @@
 #include <optional>
 #include <string_view>
 
+#include "base/errno_text.h"
+
 namespace tributary::io {
 namespace {
 
@@ -98,7 +100,8 @@ Result<void> initialise(const EalConfig& config) {
   if (status >= 0) return {};
   const std::string complaint = take_dpdk_complaint();
   return failure(fmt::format("DPDK does not start: {}",
-                             complaint.empty() ? rte_strerror(rte_errno) : complaint));
+                             complaint.empty() ? rte_strerror(rte_errno) : complaint),
+                 errno_kind(rte_errno));
 }
 
 /// Registers the thread with DPDK until the thread ends.

@@ -3,8 +3,7 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
-
+#include "base/number_text.h"
 #include "io/frames/link_inspect.h"
 
 namespace tributary::io {
@@ -63,13 +62,12 @@ Result<std::pair<std::string, std::string>> split_key(const std::string& part) {
 
 Result<uint32_t> read_number(const std::string& key, const std::string& value, uint32_t min,
                              uint32_t max) {
-  uint32_t number = 0;
-  const auto [end, status] = std::from_chars(value.data(), value.data() + value.size(), number);
-  if (status != std::errc{} || end != value.data() + value.size() || number < min || number > max) {
+  const auto number = parse_number<uint32_t>(value);
+  if (!number || *number < min || *number > max) {
     return failure(fmt::format("{}={} is not allowed; allowed: a whole number from {} to {}", key,
                                value, min, max));
   }
-  return number;
+  return *number;
 }
 
 Result<bool> read_address_key(const std::string& key, const std::string& value, PortAddress& port) {

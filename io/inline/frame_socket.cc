@@ -80,7 +80,7 @@ Result<void> FrameSocket::open_socket(const Config& config) {
   if (!opened) return tl::unexpected(opened.error());
   socket_ = std::move(opened->descriptor);
   if (!set_socket_option(socket_, SOL_PACKET, PACKET_VNET_HDR, int{1})) {
-    return failure(fmt::format("cannot read the kernel's notes on frames: {}", errno_text(errno)));
+    return system_failure(errno, "cannot read the kernel's notes on frames");
   }
   return {};
 }
@@ -94,13 +94,13 @@ Result<void> FrameSocket::bind_to(const Config& config) {
   address.sll_protocol = htons(ETH_P_ALL);
   address.sll_ifindex = interface->index;
   if (::bind(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
-    return failure(fmt::format("{}: {}", name, errno_text(errno)));
+    return system_failure(errno, name);
   }
   packet_mreq all{};
   all.mr_ifindex = interface->index;
   all.mr_type = PACKET_MR_PROMISC;
   if (!set_socket_option(socket_, SOL_PACKET, PACKET_ADD_MEMBERSHIP, all)) {
-    return failure(fmt::format("{}: no promiscuous mode: {}", name, errno_text(errno)));
+    return system_failure(errno, fmt::format("{}: no promiscuous mode", name));
   }
   return {};
 }
@@ -113,8 +113,10 @@ Result<void> FrameSocket::join(FanoutGroup& group) {
   flags |= by_flow ? PACKET_FANOUT_HASH : PACKET_FANOUT_CBPF;
   uint32_t value = group.id.value_or(0) | flags << 16;
   if (!set_socket_option(socket_, SOL_PACKET, PACKET_FANOUT, value)) {
+    const int error = errno;
     return failure(fmt::format("{}: cannot share frames among cores: {}; to fix: --cores 1",
-                               interface_, errno_text(errno)));
+                               interface_, errno_text(error)),
+                   errno_kind(error));
   }
   socklen_t size = sizeof value;
   ::getsockopt(socket_.get(), SOL_PACKET, PACKET_FANOUT, &value, &size);
@@ -124,8 +126,10 @@ Result<void> FrameSocket::join(FanoutGroup& group) {
   const sock_fprog program{.len = static_cast<uint16_t>(steering.size()),
                            .filter = steering.data()};
   if (!set_socket_option(socket_, SOL_PACKET, PACKET_FANOUT_DATA, program)) {
+    const int error = errno;
     return failure(fmt::format("{}: cannot share frames by destination: {}; to fix: --cores 1",
-                               interface_, errno_text(errno)));
+                               interface_, errno_text(error)),
+                   errno_kind(error));
   }
   return {};
 }

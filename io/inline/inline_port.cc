@@ -29,7 +29,7 @@ namespace {
 Result<std::unique_ptr<InlineSide>> open_socket(const InlineSideSpec& spec, uint32_t buffer_bytes,
                                                 FanoutGroup* group) {
   const auto as_side = [](auto socket) -> Result<std::unique_ptr<InlineSide>> {
-    if (!socket) return failure("--port " + socket.error().text);
+    if (!socket) return failure_in("--port ", socket.error());
     return *std::move(socket);
   };
   if (const auto* const tunnel = std::get_if<VxlanConfig>(&spec.config)) {
@@ -67,7 +67,7 @@ Result<OpenedDpdkSides> open_dpdk(const InlinePort::Config& config, uint32_t cor
   none.sides.resize(core_count);
   if (wanted.devices.empty()) return none;
   auto opened = open_dpdk_sides(wanted);
-  if (!opened) return failure("--port: " + opened.error().text);
+  if (!opened) return failure_in("--port: ", opened.error());
   return opened;
 }
 
@@ -104,7 +104,7 @@ Result<InlinePort::Opened> InlinePort::open(const Config& config, uint32_t core_
   for (uint32_t core = 0; core < core_count; core++) {
     FileDescriptor wake_event(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     if (!wake_event.is_open()) {
-      return failure(fmt::format("cannot make an eventfd: {}", errno_text(errno)));
+      return system_failure(errno, "cannot make an eventfd");
     }
     std::unique_ptr<InlinePort> port(new InlinePort(std::move(wake_event)));
     auto device = dpdk->sides[core].begin();

@@ -3,9 +3,9 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <optional>
 
+#include "base/number_text.h"
 #include "io/packet/packet_spec.h"
 #include "io/udp/resolve.h"
 
@@ -14,16 +14,14 @@ namespace {
 
 constexpr std::string_view kTunnelShape = "vxlan:ADDRESS[:PORT],peer=ADDRESS[:PORT][,vni=NUMBER]";
 
-Error refused(std::string_view text, const std::string& why) {
-  return {fmt::format("--port '{}': {}", text, why)};
+tl::unexpected<Error> refused(std::string_view text, std::string_view why,
+                              ErrorKind kind = ErrorKind::kLasting) {
+  return failure(fmt::format("--port '{}': {}", text, why), kind);
 }
 
 std::optional<uint32_t> parse_network(std::string_view text) {
-  uint32_t network = 0;
-  const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), network);
-  const bool is_whole = fault == std::errc() && end == text.data() + text.size();
-  if (!is_whole || network > wire::kVxlanNetworkMax) return std::nullopt;
-  return network;
+  const auto network = parse_number<uint32_t>(text);
+  return network && *network <= wire::kVxlanNetworkMax ? network : std::nullopt;
 }
 
 /// Reads one "key=value" of a tunnel.
@@ -34,21 +32,19 @@ Result<void> read_key(VxlanConfig& config, std::string_view text, std::string_vi
       equals == std::string_view::npos ? std::string_view() : item.substr(equals + 1);
   if (key == "peer") {
     const auto peer = resolve(value, wire::kVxlanPort);
-    if (!peer) return tl::unexpected(refused(text, "peer: " + peer.error().text));
+    if (!peer) return refused(text, "peer: " + peer.error().text, peer.error().kind);
     config.peer = *peer;
     return {};
   }
   if (key == "vni") {
     const auto network = parse_network(value);
     if (!network) {
-      return tl::unexpected(
-          refused(text, fmt::format("vni={}; allowed: 0 to {}", value, wire::kVxlanNetworkMax)));
+      return refused(text, fmt::format("vni={}; allowed: 0 to {}", value, wire::kVxlanNetworkMax));
     }
     config.network = *network;
     return {};
   }
-  return tl::unexpected(
-      refused(text, fmt::format("unknown key '{}'; allowed: {}", key, kTunnelShape)));
+  return refused(text, fmt::format("unknown key '{}'; allowed: {}", key, kTunnelShape));
 }
 
 Result<InlineSideSpec> parse_tunnel(std::string_view text) {
@@ -56,7 +52,7 @@ Result<InlineSideSpec> parse_tunnel(std::string_view text) {
   std::string_view rest = text.substr(kVxlanPrefix.size());
   size_t comma = rest.find(',');
   const auto local = resolve(rest.substr(0, comma), wire::kVxlanPort);
-  if (!local) return tl::unexpected(refused(text, local.error().text));
+  if (!local) return refused(text, local.error().text, local.error().kind);
   config.local = *local;
   while (comma != std::string_view::npos) {
     rest = rest.substr(comma + 1);
@@ -65,25 +61,22 @@ Result<InlineSideSpec> parse_tunnel(std::string_view text) {
     if (!read) return tl::unexpected(read.error());
   }
   if (!config.peer.is_set()) {
-    return tl::unexpected(
-        refused(text, fmt::format("a tunnel needs a peer; allowed: {}", kTunnelShape)));
+    return refused(text, fmt::format("a tunnel needs a peer; allowed: {}", kTunnelShape));
   }
   if (config.local.is_multicast() || config.peer.is_multicast()) {
-    return tl::unexpected(refused(text, "a multicast address; allowed: addresses of one machine"));
+    return refused(text, "a multicast address; allowed: addresses of one machine");
   }
   if (config.local.is_ipv4() != config.peer.is_ipv4()) {
-    return tl::unexpected(
-        refused(text, "the two addresses are IPv4 and IPv6; allowed: both of one kind"));
+    return refused(text, "the two addresses are IPv4 and IPv6; allowed: both of one kind");
   }
   return InlineSideSpec{std::string(text), config};
 }
 
 Result<InlineSideSpec> parse_dpdk(std::string_view text) {
   auto device = parse_dpdk_device(text);
-  if (!device) return failure("--port " + device.error().text);
+  if (!device) return failure_in("--port ", device.error());
   if (device->address || device->gateway) {
-    return tl::unexpected(
-        refused(text, "a program sits in a wire and has no address; leave out ip and gw"));
+    return refused(text, "a program sits in a wire and has no address; leave out ip and gw");
   }
   return InlineSideSpec{std::string(text), *std::move(device)};
 }

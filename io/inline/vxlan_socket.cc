@@ -33,15 +33,17 @@ Result<std::unique_ptr<VxlanSocket>> VxlanSocket::open(const VxlanConfig& config
   const std::string name = config.local.to_string();
   made->socket_ = FileDescriptor(::socket(family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!made->socket_.is_open()) {
-    return failure(fmt::format("{}: cannot make a UDP socket: {}", name, errno_text(errno)));
+    return system_failure(errno, fmt::format("{}: cannot make a UDP socket", name));
   }
   SocketAddress local{};
   const socklen_t size = to_socket_address(config.local, family, local);
   if (::bind(made->socket_.get(), &local.any, size) != 0) {
+    const int error = errno;
     return failure(
         fmt::format("{}: cannot bind: {}; to fix: give an address of this machine, and a "
                     "port that is free (ss -lun)",
-                    name, errno_text(errno)));
+                    name, errno_text(error)),
+        errno_kind(error));
   }
   const auto buffer = static_cast<int>(config.receive_buffer_bytes);
   // The kernel may grant less; then bursts lose more frames, which kernel_dropped counts.

@@ -130,21 +130,20 @@ bool is_own_address(const Endpoint& address) {
 
 Result<FileDescriptor> unix_socket() {
   FileDescriptor socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!socket.is_open())
-    return failure(fmt::format("cannot make a Unix socket: {}", errno_text(errno)));
+  if (!socket.is_open()) return system_failure(errno, "cannot make a Unix socket");
   return socket;
 }
 
 Result<void> bind_name(int socket, const std::string& name) {
   const UnixAddress address(name);
   if (::bind(socket, address.get(), address.size) == 0) return {};
-  return failure(fmt::format("cannot bind the Unix socket @{}: {}", name, errno_text(errno)));
+  return system_failure(errno, fmt::format("cannot bind the Unix socket @{}", name));
 }
 
 Result<void> connect_name(int socket, const std::string& name) {
   const UnixAddress address(name);
   if (::connect(socket, address.get(), address.size) == 0) return {};
-  return failure(fmt::format("cannot connect to the Unix socket @{}: {}", name, errno_text(errno)));
+  return system_failure(errno, fmt::format("cannot connect to the Unix socket @{}", name));
 }
 
 bool end_receiving(int socket) {
@@ -203,7 +202,7 @@ Result<LocalWelcome> receive_welcome(int socket, FileDescriptor& memory_fd) {
   header.msg_control = note.bytes.data();
   header.msg_controllen = note.bytes.size();
   const ssize_t size = ::recvmsg(socket, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-  if (size < 0) return failure(fmt::format("cannot receive the welcome: {}", errno_text(errno)));
+  if (size < 0) return system_failure(errno, "cannot receive the welcome");
   FileDescriptor taken = take_descriptor(header);
   if (static_cast<size_t>(size) != sizeof bytes) return failure("the server closed the connection");
   const auto welcome = read_welcome(bytes);
@@ -220,8 +219,7 @@ void send_wake(int socket) {
 
 Result<FileDescriptor> waker_socket() {
   FileDescriptor socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!socket.is_open())
-    return failure(fmt::format("cannot make a UDP socket: {}", errno_text(errno)));
+  if (!socket.is_open()) return system_failure(errno, "cannot make a UDP socket");
   return socket;
 }
 
@@ -232,7 +230,7 @@ Result<FileDescriptor> core_wake_socket(uint16_t& port) {
   socklen_t size = sizeof address;
   auto* const any = reinterpret_cast<sockaddr*>(&address);
   if (::bind(socket->get(), any, size) != 0 || ::getsockname(socket->get(), any, &size) != 0) {
-    return failure(fmt::format("cannot bind a UDP socket to 127.0.0.1: {}", errno_text(errno)));
+    return system_failure(errno, "cannot bind a UDP socket to 127.0.0.1");
   }
   // One datagram wakes, so a stranger's many need no memory. The kernel raises it to its least.
   const int bytes = 0;

@@ -26,13 +26,9 @@ constexpr uint32_t kRingBytesMax = 1U << 26;
 
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
-Error system_error(const char* what) {
-  return Error{fmt::format("{}: {}", what, errno_text(errno))};
-}
-
 Result<std::byte*> map_shared(int fd, uint64_t bytes) {
   void* const memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  if (memory == MAP_FAILED) return tl::unexpected(system_error("cannot map shared memory"));
+  if (memory == MAP_FAILED) return system_failure(errno, "cannot map shared memory");
   return static_cast<std::byte*>(memory);
 }
 
@@ -66,12 +62,12 @@ Result<RingMemory> RingMemory::create(const RingMemoryShape& shape, FileDescript
   TRIB_ASSERT(shape.check().has_value());
   const auto bytes = static_cast<off_t>(shape.bytes());
   FileDescriptor made(::memfd_create("tributary", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (!made.is_open()) return tl::unexpected(system_error("cannot make shared memory"));
+  if (!made.is_open()) return system_failure(errno, "cannot make shared memory");
   if (::ftruncate(made.get(), bytes) != 0 || ::fallocate(made.get(), 0, 0, bytes) != 0) {
-    return tl::unexpected(system_error("cannot set shared memory aside"));
+    return system_failure(errno, "cannot set shared memory aside");
   }
   if (::fcntl(made.get(), F_ADD_SEALS, kSeals) != 0) {
-    return tl::unexpected(system_error("cannot seal shared memory"));
+    return system_failure(errno, "cannot seal shared memory");
   }
   const auto memory = map_shared(made.get(), shape.bytes());
   if (!memory) return tl::unexpected(memory.error());
@@ -86,7 +82,7 @@ Result<RingMemory> RingMemory::map(const RingMemoryShape& shape, int fd) {
     return failure("the shared memory is not sealed against shrinking");
   }
   struct stat status {};
-  if (::fstat(fd, &status) != 0) return tl::unexpected(system_error("cannot read its size"));
+  if (::fstat(fd, &status) != 0) return system_failure(errno, "cannot read its size");
   if (static_cast<uint64_t>(status.st_size) != shape.bytes()) {
     return failure(fmt::format("the shared memory has {} bytes; expected are {}", status.st_size,
                                shape.bytes()));

@@ -48,11 +48,6 @@ bool kernel_forwards(const std::string& interface) {
   return file >> value && value != 0;
 }
 
-std::string address_text(const Endpoint& address) {
-  const std::string text = address.to_string();
-  return text.substr(0, text.rfind(':'));
-}
-
 }  // namespace
 
 PacketPort::PacketPort() : neighbours_(kNeighboursMax) {}
@@ -73,7 +68,7 @@ Result<std::unique_ptr<PacketPort>> PacketPort::open(const PacketPortConfig& con
   auto done = port->open_socket(config);
   if (done) done = port->read_interface(config);
   if (done) done = port->make_queues(config);
-  if (!done) return failure(fmt::format("'{}': {}", config.spec.text, done.error().text));
+  if (!done) return failure_in(fmt::format("'{}': ", config.spec.text), done.error());
   return port;
 }
 
@@ -114,7 +109,7 @@ Result<void> PacketPort::read_interface(const PacketPortConfig& config) {
         "address of the interface's network");
   }
   if (link_.local.is_ipv4() && kernel_forwards(name)) {
-    const std::string ip = address_text(link_.local);
+    const std::string ip = link_.local.host_text();
     warnings_.push_back(
         fmt::format("the kernel forwards IPv4 on {}, so it sends errors to the senders of packets "
                     "for {}; to fix: ip route add blackhole {}",
@@ -128,7 +123,7 @@ Result<void> PacketPort::read_interface(const PacketPortConfig& config) {
   address.sll_protocol = htons(ETH_P_ALL);
   address.sll_ifindex = interface_index_;
   if (::bind(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
-    return failure(fmt::format("{}: {}", name, errno_text(errno)));
+    return system_failure(errno, name);
   }
   return {};
 }
@@ -164,7 +159,7 @@ Result<void> PacketPort::listen_to(const MacAddress& group) {
   request.mr_alen = static_cast<uint16_t>(group.size());
   std::memcpy(request.mr_address, group.data(), group.size());
   if (set_socket_option(socket_, SOL_PACKET, PACKET_ADD_MEMBERSHIP, request)) return {};
-  return failure(fmt::format("cannot receive a multicast group: {}", errno_text(errno)));
+  return system_failure(errno, "cannot receive a multicast group");
 }
 
 Result<bool> PacketPort::join_group(const Endpoint& group) {

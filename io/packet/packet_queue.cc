@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "io/packet/packet_queue.h"
 
-#include <fmt/format.h>
 #include <linux/if_packet.h>
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -63,7 +62,7 @@ Result<std::unique_ptr<PacketQueue>> PacketQueue::make(const Config& config,
                                                        NeighbourTable& neighbours) {
   FileDescriptor wake_event(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!wake_event.is_open()) {
-    return failure(fmt::format("cannot make an eventfd: {}", errno_text(errno)));
+    return system_failure(errno, "cannot make an eventfd");
   }
   return std::unique_ptr<PacketQueue>(
       new PacketQueue(config, link, neighbours, std::move(wake_event)));

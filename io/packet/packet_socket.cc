@@ -22,14 +22,15 @@ Result<PacketSocket> open_packet_socket(uint32_t receive_buffer_bytes) {
       FileDescriptor(::socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   const FileDescriptor& socket = opened.descriptor;
   if (!socket.is_open()) {
-    return failure(
-        fmt::format("cannot open a packet socket: {}; to fix: run as root, or: setcap "
-                    "cap_net_raw+ep on this program",
-                    errno_text(errno)));
+    const int error = errno;
+    return failure(fmt::format("cannot open a packet socket: {}; to fix: run as root, or: setcap "
+                               "cap_net_raw+ep on this program",
+                               errno_text(error)),
+                   errno_kind(error));
   }
   const bool marked = set_socket_option(socket, SOL_PACKET, PACKET_AUXDATA, int{1}) &&
                       set_socket_option(socket, SOL_PACKET, PACKET_IGNORE_OUTGOING, int{1});
-  if (!marked) return failure(fmt::format("needs Linux 4.20 or newer: {}", errno_text(errno)));
+  if (!marked) return system_failure(errno, "needs Linux 4.20 or newer");
   const int wanted = static_cast<int>(std::min(receive_buffer_bytes, 1U << 30));
   if (!set_socket_option(socket, SOL_SOCKET, SO_RCVBUFFORCE, wanted)) {
     set_socket_option(socket, SOL_SOCKET, SO_RCVBUF, wanted);
@@ -52,7 +53,7 @@ Result<EthernetInterface> read_ethernet_interface(const FileDescriptor& socket,
   ifreq request{};
   name.copy(request.ifr_name, IF_NAMESIZE - 1);
   const auto ask = [&](unsigned long what) { return ::ioctl(socket.get(), what, &request) == 0; };
-  if (!ask(SIOCGIFFLAGS)) return failure(fmt::format("{}: {}", name, errno_text(errno)));
+  if (!ask(SIOCGIFFLAGS)) return system_failure(errno, name);
   if ((request.ifr_flags & IFF_UP) == 0) {
     return failure(fmt::format("{} is down; to fix: ip link set dev {} up", name, name));
   }
@@ -60,7 +61,7 @@ Result<EthernetInterface> read_ethernet_interface(const FileDescriptor& socket,
     return failure(fmt::format("{} is not an Ethernet interface; see: ip link", name));
   }
   std::memcpy(interface.mac.data(), request.ifr_hwaddr.sa_data, interface.mac.size());
-  if (!ask(SIOCGIFMTU)) return failure(fmt::format("{}: {}", name, errno_text(errno)));
+  if (!ask(SIOCGIFMTU)) return system_failure(errno, name);
   interface.mtu = static_cast<uint32_t>(request.ifr_mtu);
   return interface;
 }

@@ -27,7 +27,8 @@ Result<uint16_t> free_port(Transport transport) {
     const int error = errno;
     const bool is_full = error == EMFILE || error == ENFILE;
     return failure(fmt::format("no free {} port on 127.0.0.1: {}{}", udp ? "UDP" : "TCP",
-                               errno_text(error), is_full ? kDescriptorRemedy : ""));
+                               errno_text(error), is_full ? kDescriptorRemedy : ""),
+                   errno_kind(error));
   }
   return ntohs(address.sin_port);
 }

@@ -5,12 +5,12 @@
 #include <netdb.h>
 
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <memory>
 #include <string>
 
 #include "base/errno_text.h"
+#include "base/number_text.h"
 #include "io/udp/socket_address.h"
 
 namespace tributary::io {
@@ -50,12 +50,9 @@ Result<uint16_t> parse_port(std::string_view port, uint16_t default_port, std::s
     if (default_port != 0) return default_port;
     return failure(fmt::format("'{}' names no port; write HOST:PORT", whole));
   }
-  uint32_t value = 0;
-  const auto [end, status] = std::from_chars(port.data(), port.data() + port.size(), value);
-  if (status != std::errc{} || end != port.data() + port.size() || value == 0 || value > 65535) {
-    return failure(fmt::format("'{}' has no valid port; allowed is 1 to 65535", whole));
-  }
-  return static_cast<uint16_t>(value);
+  const uint16_t value = parse_number<uint16_t>(port).value_or(0);
+  if (value != 0) return value;
+  return failure(fmt::format("'{}' has no valid port; allowed is 1 to 65535", whole));
 }
 
 }  // namespace
@@ -86,8 +83,9 @@ Result<Endpoint> resolve(std::string_view text, uint16_t default_port) {
         fmt::format("'{}' is not an IPv6 address; with a port write [ADDRESS]:PORT", text));
   }
   if (status != 0) {
-    return failure(fmt::format("{} '{}': {}", kAddressNotFound, parts->host,
-                               status == EAI_SYSTEM ? errno_text(errno) : gai_strerror(status)));
+    return failure(fmt::format("cannot find the address of '{}': {}", parts->host,
+                               status == EAI_SYSTEM ? errno_text(errno) : gai_strerror(status)),
+                   ErrorKind::kPassing);
   }
   const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(answers, &freeaddrinfo);
   for (const addrinfo* answer = answers; answer != nullptr; answer = answer->ai_next) {

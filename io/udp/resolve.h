@@ -3,7 +3,8 @@
 /// Turns an address that a person typed into an Endpoint, using the system's name service.
 ///
 /// Threads: Any. May block as long as the name service does, so call it only at the start.
-/// Errors:  One line that names the text and the cause.
+/// Errors:  One line that names the text and the cause. A name that the name service does not know is
+///          ErrorKind::kPassing.
 /// Tests:   tests/io/udp/resolve_test.cc
 #pragma once
 
@@ -14,9 +15,6 @@
 #include "base/result.h"
 
 namespace tributary::io {
-
-/// Begins the error about a name that the name service does not know, or not yet.
-inline constexpr std::string_view kAddressNotFound = "cannot find the address of";
 
 /// Accepts "host:port", "host", "1.2.3.4:5", "1.2.3.4", "[v6]:port", "[v6]" and "v6" without
 /// brackets. A link-local address may name an interface after %. Numeric addresses need no name

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "io/udp/udp_port.h"
 
-#include <fmt/format.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 
@@ -87,7 +86,7 @@ Result<std::unique_ptr<UdpPort>> UdpPort::open(const UdpPortConfig& config) {
   for (FileDescriptor& socket : opened->sockets) {
     FileDescriptor wake_event(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     if (!wake_event.is_open()) {
-      return failure(fmt::format("cannot make an eventfd: {}", errno_text(errno)));
+      return system_failure(errno, "cannot make an eventfd");
     }
     port->queues_.push_back(
         std::make_unique<Queue>(std::move(socket), std::move(wake_event), local_addresses,

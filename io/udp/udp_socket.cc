@@ -68,10 +68,9 @@ int family_of(const UdpPortConfig& config) {
 
 Result<FileDescriptor> open_socket(int family) {
   FileDescriptor fd(::socket(family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_UDP));
-  if (!fd.is_open()) return failure(fmt::format("cannot open a UDP socket: {}", errno_text(errno)));
+  if (!fd.is_open()) return system_failure(errno, "cannot open a UDP socket");
   if (family == AF_INET6 && !set_option(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, int{0})) {
-    return failure(
-        fmt::format("cannot open a UDP socket for IPv6 and IPv4: {}", errno_text(errno)));
+    return system_failure(errno, "cannot open a UDP socket for IPv6 and IPv4");
   }
   return fd;
 }
@@ -88,12 +87,13 @@ Result<Endpoint> bind_socket(int socket, int family, const Endpoint& local) {
                        : error == EADDRNOTAVAIL ? " (no interface of this machine has it)"
                                                 : "";
     return failure(
-        fmt::format("cannot listen on UDP {}: {}{}", local.to_string(), errno_text(error), hint));
+        fmt::format("cannot listen on UDP {}: {}{}", local.to_string(), errno_text(error), hint),
+        errno_kind(error));
   }
   SocketAddress bound{};
   socklen_t bound_size = sizeof bound;
   if (::getsockname(socket, &bound.any, &bound_size) != 0) {
-    return failure(fmt::format("cannot read the bound address: {}", errno_text(errno)));
+    return system_failure(errno, "cannot read the bound address");
   }
   return from_socket_address(bound);
 }
@@ -160,8 +160,9 @@ Result<bool> set_multicast_sending(int socket, int family, const UdpPortConfig& 
                       set_option(socket, IPPROTO_IPV6, IPV6_MULTICAST_LOOP, loop) &&
                       (index == 0 || set_option(socket, IPPROTO_IPV6, IPV6_MULTICAST_IF, index))));
   if (good) return true;
-  return failure(fmt::format("cannot send to multicast groups through {}: {}",
-                             multicast_interface(config).to_string(), errno_text(errno)));
+  const int error = errno;
+  return system_failure(error, fmt::format("cannot send to multicast groups through {}",
+                                           multicast_interface(config).to_string()));
 }
 
 Result<bool> join_group(int socket, int family, const UdpPortConfig& config) {
@@ -189,8 +190,8 @@ Result<bool> join_group(int socket, int family, const UdpPortConfig& config) {
     error = EAFNOSUPPORT;
   }
   if (error == 0) return true;
-  return failure(fmt::format("cannot join multicast group {} on {}: {}", group.to_string(),
-                             config.local.to_string(), errno_text(error)));
+  return system_failure(error, fmt::format("cannot join multicast group {} on {}",
+                                           group.to_string(), config.local.to_string()));
 }
 
 Result<bool> connect_peer(int socket, int family, const Endpoint& peer) {
@@ -201,7 +202,8 @@ Result<bool> connect_peer(int socket, int family, const Endpoint& peer) {
         fmt::format("an IPv4 local address cannot reach the IPv6 peer {}", peer.to_string()));
   }
   if (::connect(socket, &address.any, size) == 0) return true;
-  return failure(fmt::format("cannot connect to {}: {}", peer.to_string(), errno_text(errno)));
+  const int error = errno;
+  return system_failure(error, fmt::format("cannot connect to {}", peer.to_string()));
 }
 
 /// Attaches a classic BPF program, which needs no privilege. The program sees the UDP payload from
@@ -215,8 +217,7 @@ Result<bool> attach_steering(int socket, const SteeringField& field, uint32_t qu
   }};
   const sock_fprog description{static_cast<uint16_t>(program.size()), program.data()};
   if (set_option(socket, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, description)) return true;
-  return failure(
-      fmt::format("cannot steer packets to {} queues: {}", queue_count, errno_text(errno)));
+  return system_failure(errno, fmt::format("cannot steer packets to {} queues", queue_count));
 }
 
 /// Returns true if packets may arrive at several local addresses, so that replies must name theirs.

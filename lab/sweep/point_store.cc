@@ -45,7 +45,7 @@ Result<PointStore> PointStore::open(const std::string& directory, uint32_t rank,
   }
   store.own_file_.open(store.own_path_, std::ios::binary | std::ios::app);
   if (!store.own_file_) {
-    return failure(fmt::format("{}: cannot be written: {}", store.own_path_, errno_text(errno)));
+    return system_failure(errno, fmt::format("{}: cannot be written", store.own_path_));
   }
   if (const Result<void> read = store.reload(); !read) return tl::unexpected(read.error());
   return store;
@@ -65,7 +65,7 @@ Result<void> PointStore::write_line(const Json& line) {
   if (directory_.empty()) return {};
   own_file_ << line.dump() + "\n" << std::flush;
   if (own_file_) return {};
-  return failure(fmt::format("{}: cannot be written: {}", own_path_, errno_text(errno)));
+  return system_failure(errno, fmt::format("{}: cannot be written", own_path_));
 }
 
 Result<void> PointStore::append(const std::string& key, const std::string& label,
@@ -102,7 +102,7 @@ Result<void> PointStore::reload() {
 
 Result<void> PointStore::read_file(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
-  if (!file) return failure(fmt::format("{}: cannot be read: {}", path, errno_text(errno)));
+  if (!file) return system_failure(errno, fmt::format("{}: cannot be read", path));
   std::string line;
   while (std::getline(file, line)) {
     // A partial line is not JSON: a process is writing it, or ended while it did.

@@ -5,13 +5,13 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cmath>
 #include <fstream>
 #include <string_view>
 #include <vector>
 
 #include "base/errno_text.h"
+#include "base/number_text.h"
 #include "host/straggler_pattern.h"
 
 namespace tributary::lab {
@@ -51,26 +51,19 @@ std::vector<std::string_view> fields_of(std::string_view line) {
   return fields;
 }
 
-/// Reads all of a field. @return false if it is not a number of this type.
-template <class T>
-bool parse(std::string_view field, T& number) {
-  const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), number);
-  return error == std::errc() && end == field.data() + field.size();
-}
-
 /// Returns a whole number from 0 to `max`.
 Result<uint64_t> whole_number(std::string_view field, std::string_view name, uint64_t max) {
-  uint64_t number = 0;
-  if (parse(field, number) && number <= max) return number;
+  const auto number = parse_number<uint64_t>(field);
+  if (number && *number <= max) return *number;
   return failure(
       fmt::format("{}={} is not allowed; allowed: a whole number from 0 to {}", name, field, max));
 }
 
 Result<Duration> delay_of(std::string_view field) {
   constexpr double kMsMax = in_seconds(DelayTrace::kTotalMax) * 1000;
-  double ms = 0;
-  if (parse(field, ms) && ms >= 0 && ms <= kMsMax) {
-    const double ticks = ms * static_cast<double>(milliseconds(1).ticks());
+  const auto ms = parse_number<double>(field);
+  if (ms && *ms >= 0 && *ms <= kMsMax) {
+    const double ticks = *ms * static_cast<double>(milliseconds(1).ticks());
     return Duration::from_ticks(std::llround(ticks));
   }
   return failure(
@@ -81,7 +74,7 @@ Result<Duration> delay_of(std::string_view field) {
 
 Result<DelayTrace> DelayTrace::read(const std::string& path, uint32_t workers) {
   std::ifstream file(path, std::ios::binary);
-  if (!file) return failure(fmt::format("{}: cannot be read: {}", path, errno_text(errno)));
+  if (!file) return system_failure(errno, fmt::format("{}: cannot be read", path));
   return read(file, path, workers);
 }
 
@@ -104,7 +97,7 @@ Result<DelayTrace> DelayTrace::read(std::istream& lines, const std::string& name
     if (!good) return failure(fmt::format("{}:{}: {}", name, number, good.error().text));
   }
   if (lines.bad()) {
-    return failure(fmt::format("{}: cannot be read to its end: {}", name, errno_text(errno)));
+    return system_failure(errno, fmt::format("{}: cannot be read to its end", name));
   }
   if (trace.delays_.empty()) {
     return failure(fmt::format("{}: has no row; allowed: the header {} and rows", name, kHeader));

@@ -5,11 +5,11 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <optional>
 #include <string_view>
 #include <utility>
 
+#include "base/number_text.h"
 #include "server/control/history_json.h"
 #include "server/control/job_routes.h"
 #include "server/control/log_routes.h"
@@ -17,15 +17,14 @@
 #include "server/control/schemas.h"
 #include "server/control/snapshot_json.h"
 #include "server/job_keys.h"
+#include "server/json_text.h"
 #include "server/stats_json.h"
 
 namespace tributary::control {
 namespace {
 
 /// Makes an answer. Replaces bytes that are not UTF-8, which names and paths may have.
-Reply json_reply(const nlohmann::json& json) {
-  return {.body = json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n"};
-}
+Reply json_reply(const nlohmann::json& json) { return {.body = server::json_text(json) + "\n"}; }
 
 Reply get_status(const ApiConfig& config, const Request&, const UrlParts&) {
   nlohmann::json status = status_json(config.snapshot());
@@ -70,15 +69,13 @@ Reply get_history(const ApiConfig& config, const Request&, const UrlParts&) {
 
 Reply get_job_history(const ApiConfig& config, const Request&, const UrlParts& parts) {
   if (config.history == nullptr) return no_history();
-  uint32_t number = 0;
-  const std::string& id = parts.id;
-  const auto [end, error] = std::from_chars(id.data(), id.data() + id.size(), number);
   nlohmann::json json;
-  if (error == std::errc() && end == id.data() + id.size()) {
-    json = job_history_json(*config.history, number);
+  if (const auto id = parse_number<uint32_t>(parts.id)) {
+    json = job_history_json(*config.history, *id);
   }
   if (json.is_object()) return json_reply(json);
-  return error_reply(404, fmt::format("job '{}' has no history; GET /v1/jobs lists the jobs", id));
+  return error_reply(404,
+                     fmt::format("job '{}' has no history; GET /v1/jobs lists the jobs", parts.id));
 }
 
 Reply get_counters(const ApiConfig& config, const Request&, const UrlParts&) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/control/connections.h"
 
-#include <fmt/format.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -57,7 +56,7 @@ Connections::Connections(io::FileDescriptor listener, ConnectionCounters& counte
 
 Result<void> Connections::start(Take take) {
   // Without it nobody could wake the thread.
-  if (!wake_.is_open()) return failure(fmt::format("cannot serve HTTP: {}", errno_text(EMFILE)));
+  if (!wake_.is_open()) return system_failure(EMFILE, "cannot serve HTTP");
   take_ = std::move(take);
   thread_ = std::thread([this] { run(); });
   return {};

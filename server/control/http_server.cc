@@ -21,6 +21,7 @@
 #include "base/cpus.h"
 #include "io/file_descriptor.h"
 #include "server/control/listener.h"
+#include "server/json_text.h"
 #include "server/socket_place.h"
 
 namespace tributary::control {
@@ -169,11 +170,7 @@ bool has_body(const httplib::Request& request) {
 }  // namespace
 
 Reply error_reply(int status, const std::string& text) {
-  // Text from a request may be no UTF-8; dump() would throw.
-  return {.status = status,
-          .body = nlohmann::json{{"error", text}}.dump(-1, ' ', false,
-                                                       nlohmann::json::error_handler_t::replace) +
-                  "\n"};
+  return {.status = status, .body = server::json_text(nlohmann::json{{"error", text}}) + "\n"};
 }
 
 class HttpServer::Implementation : public httplib::Server {

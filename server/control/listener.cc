@@ -52,7 +52,8 @@ Result<io::FileDescriptor> listen_on_path(const std::string& path) {
       listen(socket.get(), kBacklog) != 0) {
     const int error = errno;
     return failure(fmt::format("control socket {}: cannot listen there ({}){}", path,
-                               errno_text(error), is_full(error) ? io::kDescriptorRemedy : ""));
+                               errno_text(error), is_full(error) ? io::kDescriptorRemedy : ""),
+                   errno_kind(error));
   }
   return socket;
 }
@@ -72,7 +73,8 @@ Result<io::FileDescriptor> listen_on_port(const Endpoint& at) {
       listen(socket.get(), kBacklog) != 0) {
     const int error = errno;
     return failure(fmt::format("TCP {}: cannot listen there ({}){}", at.to_string(),
-                               errno_text(error), remedy_for(error)));
+                               errno_text(error), remedy_for(error)),
+                   errno_kind(error));
   }
   return socket;
 }

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "server/control/request_body.h"
+#include "server/json_text.h"
 
 namespace tributary::control {
 namespace {
@@ -17,11 +18,6 @@ using server::LogLevel;
 constexpr const char* kLevelKey = "level";
 
 Reply no_log() { return error_reply(404, "this server keeps no log"); }
-
-/// Lines hold texts of strangers, which may not be UTF-8.
-std::string dump(const nlohmann::ordered_json& json) {
-  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
-}
 
 Result<LogLevel> level_of(const Request& request) {
   const auto body = object_of(request, R"({"level": "debug"})");
@@ -41,7 +37,7 @@ Result<LogLevel> level_of(const Request& request) {
 
 Reply get_log(const ApiConfig& config, const Request&, const UrlParts&) {
   if (config.log == nullptr) return no_log();
-  return {.body = dump(config.log->recent())};
+  return {.body = server::json_text(config.log->recent()) + "\n"};
 }
 
 Reply patch_log(const ApiConfig& config, const Request& request, const UrlParts&) {
@@ -49,7 +45,7 @@ Reply patch_log(const ApiConfig& config, const Request& request, const UrlParts&
   const auto level = level_of(request);
   if (!level) return error_reply(400, level.error().text);
   config.log->set_level(*level);
-  return {.body = dump({{kLevelKey, to_string(*level)}})};
+  return {.body = server::json_text(nlohmann::json{{kLevelKey, to_string(*level)}}) + "\n"};
 }
 
 }  // namespace tributary::control

@@ -15,6 +15,7 @@
 #include "server/control/late_rows.h"
 #include "server/control/snapshot_json.h"
 #include "server/control/web_files.h"
+#include "server/json_text.h"
 #include "wire/protocol.h"
 
 namespace tributary::control {
@@ -31,11 +32,6 @@ constexpr std::array<const char*, 3> kEventColumns{"time", "level", "event"};
 
 std::string text_or(const json& value, const char* none) {
   return value.is_string() ? value.get<std::string>() : none;
-}
-
-/// Text from the network may be no UTF-8; dump() would throw.
-std::string dump_text(const json& value) {
-  return value.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
 /// Returns the share of results that are degraded.
@@ -284,7 +280,7 @@ std::string details_of(const json& line) {
   for (const auto& [name, value] : fields.items()) {
     if (std::ranges::find(kEventColumns, name) != kEventColumns.end()) continue;
     text += fmt::format("{}{}={}", text.empty() ? "" : " ", name,
-                        value.is_string() ? value.get<std::string>() : dump_text(value));
+                        value.is_string() ? value.get<std::string>() : server::json_text(value));
   }
   return text;
 }

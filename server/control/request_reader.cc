@@ -4,9 +4,10 @@
 #include <strings.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <optional>
+
+#include "base/number_text.h"
 
 namespace tributary::control {
 namespace {
@@ -51,10 +52,8 @@ bool takes_body(std::string_view head) {
 size_t body_bytes(std::string_view head) {
   const auto text = takes_body(head) ? header(head, "Content-Length") : std::nullopt;
   if (!text) return 0;
-  uint64_t bytes = 0;
-  const char* const end = text->data() + text->size();
-  const auto [stop, error] = std::from_chars(text->data(), end, bytes);
-  return error == std::errc() && stop == end && bytes <= kBodyBytesMax ? bytes : 0;
+  const uint64_t bytes = parse_number<uint64_t>(*text).value_or(0);
+  return bytes <= kBodyBytesMax ? bytes : 0;
 }
 
 }  // namespace

@@ -239,7 +239,8 @@ Result<Endpoint> parse_http_address(const std::string& text) {
   auto endpoint = io::resolve(is_port ? "127.0.0.1:" + text : text, /*default_port=*/0);
   if (endpoint) return endpoint;
   return failure(fmt::format("--http {}: {}; allowed: a port of 127.0.0.1, or ADDRESS:PORT", text,
-                             endpoint.error().text));
+                             endpoint.error().text),
+                 endpoint.error().kind);
 }
 
 }  // namespace tributary::control

@@ -6,11 +6,11 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <utility>
 
 #include "auth/private_file.h"
 #include "auth/secret.h"
+#include "base/number_text.h"
 
 namespace tributary::control {
 namespace {
@@ -28,10 +28,10 @@ std::string_view take_word(std::string_view& line) {
 /// Reads a number with exactly this many digits from the front of the text.
 bool take_number(std::string_view& text, size_t digits, uint32_t& number) {
   if (text.size() < digits) return false;
-  const char* const end = text.data() + digits;
-  const auto [rest, error] = std::from_chars(text.data(), end, number);
+  const auto written = parse_number<uint32_t>(text.substr(0, digits));
   text.remove_prefix(digits);
-  return error == std::errc() && rest == end;
+  number = written.value_or(0);
+  return written.has_value();
 }
 
 bool take_letter(std::string_view& text, char letter) {
@@ -64,7 +64,7 @@ std::optional<std::chrono::sys_seconds> end_of(std::string_view text) {
 Result<Token> parse_line(std::string_view line) {
   Token token;
   const auto key = auth::key_of_secret(take_word(line));
-  if (!key) return failure("the token is not allowed: " + key.error().text);
+  if (!key) return failure_in("the token is not allowed: ", key.error());
   token.key = *key;
   std::string_view word = take_word(line);
   if (word == "read" || word == "write") {

@@ -12,6 +12,7 @@
 #include <iterator>
 
 #include "base/pipe_signal_guard.h"
+#include "server/json_text.h"
 
 namespace tributary::server {
 namespace {
@@ -34,33 +35,29 @@ std::string utc_text(Instant at, Instant now) {
                      (since_epoch - whole).count());
 }
 
-std::string dump(const nlohmann::ordered_json& json) {
-  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
-}
-
 /// Returns the value as it stands after "name=": quoted if a reader could mistake it otherwise.
 std::string text_of(const nlohmann::ordered_json& value) {
-  if (!value.is_string()) return dump(value);
+  if (!value.is_string()) return json_text(value);
   const auto& text = value.get_ref<const std::string&>();
   const bool is_plain = !text.empty() && std::ranges::all_of(text, [](char c) {
     return c > ' ' && c < '\x7f' && c != '"' && c != '=' && c != '\\';
   });
-  return is_plain ? text : dump(value);
+  return is_plain ? text : json_text(value);
 }
 
 /// Returns the line as JSON that fits into kLineBytesMax. Its longest fields are left out for that,
 /// and `cut` says so; the first three, `time`, `level` and `event`, stay.
 std::string fitting_json(nlohmann::ordered_json line) {
   constexpr size_t kFirstFields = 3;
-  std::string text = dump(line);
+  std::string text = json_text(line);
   while (text.size() >= kLineBytesMax && line.size() > kFirstFields) {
     line.erase("cut");
     const auto longest = std::max_element(
         std::next(line.begin(), kFirstFields), line.end(),
-        [](const auto& a, const auto& b) { return dump(a).size() < dump(b).size(); });
+        [](const auto& a, const auto& b) { return json_text(a).size() < json_text(b).size(); });
     line.erase(longest);
     line["cut"] = true;
-    text = dump(line);
+    text = json_text(line);
   }
   return text;
 }

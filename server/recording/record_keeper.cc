@@ -30,7 +30,7 @@ Result<std::unique_ptr<RecordKeeper>> RecordKeeper::start(const RecordConfig& co
                                                           Appliance& appliance, Log& log) {
   std::unique_ptr<RecordKeeper> keeper(new RecordKeeper(config, appliance, log));
   if (const auto opened = keeper->open_files(config.folder); !opened) {
-    if (!config.folder.empty()) return failure("--record-dir " + opened.error().text);
+    if (!config.folder.empty()) return failure_in("--record-dir ", opened.error());
     keeper->warning_ =
         opened.error().text + "; the flight recorder writes no files by itself: give --record-dir";
   }

@@ -12,11 +12,6 @@ bool same_address(const Endpoint& a, const Endpoint& b) { return a.address == b.
 
 bool is_registered(const Endpoint& address) { return !same_address(address, Endpoint{}); }
 
-std::string text_of(const Endpoint& address) {
-  const std::string text = address.to_string();
-  return text.substr(0, text.rfind(':'));
-}
-
 std::string name_of(const SessionBook::Entry& entry) {
   return entry.configured ? std::string("a configured session")
                           : fmt::format("session {:#x}", entry.id);
@@ -86,7 +81,7 @@ Result<void> SessionBook::free_address(const Request& request, Instant now) {
         break;
       }
       return failure(fmt::format("rank {}: {} is worker {} of {}, which is active", request.rank,
-                                 text_of(request.address), rank,
+                                 request.address.host_text(), rank,
                                  same_session ? "the same session" : name_of(entry)));
     }
   }
@@ -147,12 +142,12 @@ Result<void> SessionBook::configure(const switchml::SessionConfig& session,
       if (entry && std::ranges::any_of(entry->workers, [&](const Endpoint& known) {
             return same_address(known, workers[rank]);
           })) {
-        return failure(fmt::format("{} is in another session", text_of(workers[rank])));
+        return failure(fmt::format("{} is in another session", workers[rank].host_text()));
       }
     }
     for (size_t other = 0; other < rank; other++) {
       if (same_address(workers[other], workers[rank])) {
-        return failure(fmt::format("{} is listed twice", text_of(workers[rank])));
+        return failure(fmt::format("{} is listed twice", workers[rank].host_text()));
       }
     }
   }

@@ -22,7 +22,7 @@ namespace {
 /// Returns the address from which this machine would send to `worker`. Sends nothing.
 Result<in_addr> source_towards(const Endpoint& worker) {
   const auto refuse = [&worker] {
-    return failure(fmt::format("no route to worker {}: {}", worker.to_string(), errno_text(errno)));
+    return system_failure(errno, fmt::format("no route to worker {}", worker.to_string()));
   };
   const io::FileDescriptor probe(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   if (!probe.is_open()) return refuse();

@@ -20,11 +20,6 @@ namespace {
 /// SRAM holds small, frequently used data; slots are DRAM.
 constexpr uint64_t kSramBytes = uint64_t{8} << 20;
 
-std::string address_text(const Endpoint& address) {
-  const std::string text = address.to_string();
-  return text.substr(0, text.rfind(':'));
-}
-
 io::UdpPortConfig port_config(const SwitchmlConfig& config) {
   io::UdpPortConfig port;
   port.local = config.listen;
@@ -52,7 +47,7 @@ SwitchmlAppliance::~SwitchmlAppliance() { stop(); }
 
 Result<std::unique_ptr<SwitchmlAppliance>> SwitchmlAppliance::start(const SwitchmlConfig& config) {
   if (const auto good = check(config.book.shard); !good) {
-    return failure(fmt::format("--{}", good.error().text));
+    return failure_in("--", good.error());
   }
   auto memory = memory::SharedMemory::create(
       {.sram_size_bytes = kSramBytes, .dram_size_bytes = config.memory_mb << 20});
@@ -82,7 +77,7 @@ Result<std::unique_ptr<SwitchmlAppliance>> SwitchmlAppliance::start(const Switch
 Result<io::OpenedDevicePort> SwitchmlAppliance::open_port(const SwitchmlConfig& config) {
   if (config.devices.empty()) {
     auto port = io::UdpPort::open(port_config(config));
-    if (!port) return failure(fmt::format("--listen: {}", port.error().text));
+    if (!port) return failure_in("--listen: ", port.error());
     io::OpenedDevicePort opened;
     opened.warnings = (*port)->warnings();
     opened.port = *std::move(port);
@@ -101,7 +96,7 @@ Result<io::OpenedDevicePort> SwitchmlAppliance::open_port(const SwitchmlConfig& 
                                       .lax_checksums = true});
   if (opened && !opened->port->local().is_ipv4() && !config.control.addresses.empty()) {
     return failure(fmt::format("--port: ip={}; allowed with --control: an IPv4 address",
-                               address_text(opened->port->local())));
+                               opened->port->local().host_text()));
   }
   return opened;
 }
@@ -139,10 +134,10 @@ Result<void> SwitchmlAppliance::make_shards() {
 Result<void> SwitchmlAppliance::configure_sessions() {
   for (const SwitchmlConfig::Session& session : config_.sessions) {
     if (const auto fits = check_room(session.config.elements); !fits) {
-      return failure(fmt::format("--session: {}", fits.error().text));
+      return failure_in("--session: ", fits.error());
     }
     const auto configured = book_.configure(session.config, session.workers, monotonic_now());
-    if (!configured) return failure(fmt::format("--session: {}", configured.error().text));
+    if (!configured) return failure_in("--session: ", configured.error());
   }
   return {};
 }
@@ -227,7 +222,7 @@ std::vector<SessionSnapshot> SwitchmlAppliance::read_book() const {
     session.silent_for.resize(entry->config.workers);
     for (const Endpoint& worker : entry->workers) {
       const bool registered = worker.address != Endpoint{}.address;
-      session.workers.push_back(registered ? address_text(worker) : std::string());
+      session.workers.push_back(registered ? worker.host_text() : std::string());
     }
   }
   return sessions;

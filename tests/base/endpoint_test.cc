@@ -16,11 +16,19 @@ TEST(Endpoint, ParsesBothFamiliesAndPrintsThemBack) {
   EXPECT_EQ(Endpoint::parse("127.0.0.1:12000").value(), Endpoint::ipv4(0x7f000001, 12000));
 }
 
+TEST(Endpoint, HostTextHasNeitherPortNorBrackets) {
+  EXPECT_EQ(Endpoint::parse("127.0.0.1:12000")->host_text(), "127.0.0.1");
+  EXPECT_EQ(Endpoint::parse("[::1]:12000")->host_text(), "::1");
+  EXPECT_EQ(Endpoint::parse("[2001:db8::1]:1")->host_text(), "2001:db8::1");
+  EXPECT_EQ(Endpoint::ipv4(0xc000'0201, 0).host_text(), "192.0.2.1");
+}
+
 TEST(Endpoint, LinkLocalAddressNamesItsInterface) {
   Endpoint endpoint = *Endpoint::parse("[fe80::2]:80");
   endpoint.scope_id = if_nametoindex("lo");
   ASSERT_NE(endpoint.scope_id, 0U);
   EXPECT_EQ(endpoint.to_string(), "[fe80::2%lo]:80");
+  EXPECT_EQ(endpoint.host_text(), "fe80::2%lo");
   endpoint.scope_id = 2'000'000'000;
   EXPECT_EQ(endpoint.to_string(), "[fe80::2%2000000000]:80");
   endpoint.address[0] = 0x20;  // Of no interface.
