@@ -28,6 +28,10 @@ namespace tributary::host {
 
 class WorkerRecorder;
 
+/// Longest wait of a rank if neither its program nor its launcher sets one. python/tributary/torch.py
+/// has a copy.
+inline constexpr Duration kDeadlineDefault = seconds(60);
+
 /// Whether a worker reaches an aggregator on its own machine through shared memory.
 enum class LocalUse : uint8_t {
   kAuto,  ///< If the address is this machine's and a server answers there; otherwise UDP.
@@ -91,7 +95,7 @@ struct CommunicatorConfig {
   /// the channels, one call at a time. It must not close the communicator or wait for an operation.
   /// Null: no calls.
   std::function<void(const WorkerEvent&)> on_event = {};
-  Duration deadline = seconds(60);  ///< Longest wait for a peer, the aggregator, or the join.
+  Duration deadline = kDeadlineDefault;  ///< Longest wait for a peer, the aggregator, or the join.
   /// Longest wait at the join for an aggregator whose machine answers that nothing listens (ICMP).
   Duration server_wait = kRefusedJoinFor;
   /// Silence of an aggregator, in spite of questions, after which a session ends. Not set: with

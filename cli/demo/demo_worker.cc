@@ -6,6 +6,7 @@
 #include <memory>
 #include <thread>
 
+#include "base/clock.h"
 #include "cli/console.h"
 #include "cli/demo/sum_ledger.h"
 #include "cli/demo/train_worker.h"
@@ -21,11 +22,6 @@ namespace {
 
 /// Examples for the final loss.
 constexpr uint32_t kValidationExamples = 2048;
-
-Instant now() {
-  const auto since_boot = std::chrono::steady_clock::now().time_since_epoch();
-  return Instant(nanoseconds(std::chrono::nanoseconds(since_boot).count()));
-}
 
 void say(const WorkerMessage& message) {
   cli::print("{}\n", encode(message));
@@ -94,7 +90,7 @@ Result<void> train_and_report(const DemoWorkerConfig& config) {
   const TrainHooks hooks{
       .all_reduce =
           [&](std::span<float> tensor) { return (*communicator)->all_reduce(tensor, options); },
-      .now = now,
+      .now = monotonic_now,
       .delay_at = [&pattern](uint64_t delay_point) { return pattern.delay_at(delay_point); },
       .sleep =
           [](Duration delay) {

@@ -22,6 +22,7 @@
 #include "cli/launch/launch_run.h"
 #include "cli/plan/plan_command.h"
 #include "cli/settings.h"
+#include "host/worker_config.h"
 #include "io/file_descriptor.h"
 #include "io/udp/free_port.h"
 
@@ -191,7 +192,7 @@ void add_aggregator_flags(CLI::App& command, LaunchConfig& config) {
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
   add_key(command, "--deadline-ms", {.type = KeyType::kDurationMs, .min = 1, .max = kDayMs},
-          std::to_string(in_milliseconds(kDeadlineDefault)),
+          std::to_string(in_milliseconds(host::kDeadlineDefault)),
           "Longest wait for a rank or the aggregator; takes the place of the script's timeout",
           [&config](const KeyValue& value) { config.deadline = std::get<Duration>(value); });
   command

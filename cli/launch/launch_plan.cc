@@ -15,6 +15,7 @@
 #include "base/cpus.h"
 #include "base/number_text.h"
 #include "cli/launch/aggregator_plan.h"
+#include "host/worker_config.h"
 #include "wire/trio_ml.h"
 
 namespace tributary::cli {
@@ -86,7 +87,7 @@ std::string url_of(const LaunchConfig& config, const Aggregators& aggregators, u
   }
   // The launchers of the machines start at different times.
   if (!config.machines.workers.empty()) {
-    const Duration wait = config.deadline.value_or(kDeadlineDefault);
+    const Duration wait = config.deadline.value_or(host::kDeadlineDefault);
     options.push_back(fmt::format("server_wait_ms={}", in_milliseconds(wait)));
   }
   if (aggregators.reduce_locally) options.push_back(fmt::format("source={}", local));

@@ -24,9 +24,6 @@
 
 namespace tributary::cli {
 
-/// Longest wait of a rank if neither its script nor its launcher sets one.
-inline constexpr Duration kDeadlineDefault = seconds(60);
-
 struct LaunchConfig {
   uint32_t processes = 1;                 ///< Ranks started here, 1 … 256.
   std::vector<std::string> command = {};  ///< Script, program or -m MODULE, and its arguments.
@@ -61,7 +58,8 @@ struct LaunchConfig {
   uint32_t aggregator_cpu_percent = 100;  ///< Share of a CPU for each of their polling cores.
   std::string serve_json_path = {};       ///< File for the aggregator's counters; may be empty.
 
-  /// Longest wait of a rank. Not set: the timeout of init_process_group(), else kDeadlineDefault.
+  /// Longest wait of a rank. Not set: the timeout of init_process_group(), else
+  /// host::kDeadlineDefault.
   std::optional<Duration> deadline = {};
   std::vector<std::string> job_options = {};  ///< KEY=VALUE, more keys for `tributary serve --job`.
   std::vector<std::string> url_options = {};  ///< KEY=VALUE, more keys for the library's URL.

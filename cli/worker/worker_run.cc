@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <cstdlib>
 #include <fstream>
 #include <memory>
@@ -13,6 +12,7 @@
 #include <span>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/errno_text.h"
 #include "base/fnv.h"
 #include "base/prng.h"
@@ -28,11 +28,6 @@
 
 namespace tributary::cli {
 namespace {
-
-Instant now() {
-  const auto since = std::chrono::steady_clock::now().time_since_epoch();
-  return Instant(nanoseconds(std::chrono::duration_cast<std::chrono::nanoseconds>(since).count()));
-}
 
 template <class T>
 Result<std::vector<T>> read_values(const std::string& path, uint64_t element_count) {
@@ -94,7 +89,7 @@ class Iterations {
   void run() {
     WorkerProgress progress(options_.iterations, options_.elements * sizeof(T),
                             options_.report_every);
-    const Instant start = now();
+    const Instant start = monotonic_now();
     uint64_t next = 0;
     for (; next < options_.iterations && going_well(); next++) {
       Slot& slot = slot_of(next);
@@ -105,7 +100,7 @@ class Iterations {
     for (uint64_t i = next; i < next + slots_.size(); i++) {
       if (slot_of(i).ticket) finish(slot_of(i), progress);
     }
-    result_.wall = now() - start;
+    result_.wall = monotonic_now() - start;
   }
 
   /// Returns the last iteration's tensor; for successful runs only.
@@ -140,7 +135,7 @@ class Iterations {
       std::fill(slot.tensor.begin(), slot.tensor.end(), T{});
     }
     slot.iteration = iteration;
-    slot.begun_at = now();
+    slot.begun_at = monotonic_now();
     if (on_their_way_++ == 0) busy_since_ = slot.begun_at;
     slot.ticket =
         submit(slot.tensor, options_.session.priorities - 1, owner_of(options_, iteration));
@@ -150,10 +145,10 @@ class Iterations {
   /// Sends the urgent tensor behind the tensor of this iteration, and waits for it.
   void reduce_urgent(uint64_t iteration) {
     generated_.fill(options_.session.rank, iteration, 0, std::span<T>(urgent_));
-    const Instant begun_at = now();
+    const Instant begun_at = monotonic_now();
     const host::Outcome outcome = communicator_.wait(submit(urgent_, /*priority=*/0, {}));
     if (outcome.status != host::Status::kOk) return note_failure(outcome);
-    result_.urgent_latencies.push_back(now() - begun_at);
+    result_.urgent_latencies.push_back(monotonic_now() - begun_at);
     if (!options_.verify) return;
     result_.checked += urgent_.size();
     result_.wrong += count_wrong(urgent_, iteration, outcome);
@@ -182,7 +177,7 @@ class Iterations {
 
   void finish(Slot& slot, WorkerProgress& progress) {
     const host::Outcome outcome = communicator_.wait(*slot.ticket);
-    const Instant ended_at = now();
+    const Instant ended_at = monotonic_now();
     slot.ticket.reset();
     if (--on_their_way_ == 0) result_.busy += ended_at - busy_since_;
     if (outcome.status == host::Status::kOk) {

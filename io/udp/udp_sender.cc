@@ -10,6 +10,7 @@
 #include <ctime>
 
 #include "base/byte_order.h"
+#include "base/clock.h"
 
 namespace tributary::io {
 namespace {
@@ -19,12 +20,6 @@ constexpr uint64_t kTrainPacketsMax = 64;
 
 /// Largest number of attempts to send one train. Only errors about earlier packets cause a retry.
 constexpr uint32_t kAttemptsMax = 4;
-
-Instant monotonic_now() {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return Instant(seconds(now.tv_sec) + nanoseconds(now.tv_nsec));
-}
 
 bool is_full(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == ENOBUFS; }
 

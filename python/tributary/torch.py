@@ -43,7 +43,7 @@ from ._guard import check_parameters
 from ._report import end_epoch
 from .communicator import keys_of, url_with
 
-DEADLINE_MS = 60000  # The library's default.
+DEADLINE_MS = 60_000  # As kDeadlineDefault of host/worker_config.h. The library reports it only after a join.
 DEADLINE_MS_MAX = 86_400_000  # One day: the largest value of the URL's deadline_ms.
 
 
