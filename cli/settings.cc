@@ -183,15 +183,21 @@ const CLI::App& chosen_command(const CLI::App& app) {
   return *command;
 }
 
+/// Returns the names of the commands below a command that help texts show.
+std::vector<std::string> commands_of(const CLI::App& command) {
+  std::vector<std::string> commands;
+  for (const CLI::App* sub : command.get_subcommands([](const CLI::App*) { return true; })) {
+    if (!sub->get_name().empty() && !sub->get_group().empty()) commands.push_back(sub->get_name());
+  }
+  return commands;
+}
+
 std::string explain_leftover(const CLI::App& command, const std::string& leftover) {
   if (leftover.starts_with('-')) {
     const std::string flag = leftover.substr(0, leftover.find('='));
     return unknown_name("flag", flag, names_of(command, false));
   }
-  std::vector<std::string> commands;
-  for (const CLI::App* sub : command.get_subcommands([](const CLI::App*) { return true; })) {
-    if (!sub->get_name().empty()) commands.push_back(sub->get_name());
-  }
+  const std::vector<std::string> commands = commands_of(command);
   if (!commands.empty()) return unknown_name("command", leftover, commands);
   return fmt::format("'{}' is not expected here; allowed: {}", leftover,
                      fmt::join(names_of(command, false), ", "));
@@ -209,6 +215,10 @@ std::string explain(const CLI::App& app, const CLI::ParseError& error) {
   const std::vector<std::string> leftovers = command.remaining();
   if (!leftovers.empty() && !is_about_a_flag) return explain_leftover(command, leftovers.front());
   const std::string text = error.what();
+  if (error.get_name() == "RequiredError" && text.starts_with("A subcommand")) {
+    return fmt::format("{} needs a command; allowed: {}", command.get_name(),
+                       fmt::join(commands_of(command), ", "));
+  }
   for (const CLI::Option* option : command.get_options()) {
     const std::string name = option->get_name();
     if (value_refused && option->count() > 0 &&

@@ -52,6 +52,16 @@ bool contains(const AllowedPrefix& prefix, const Address& address) {
   return ((address[whole_bytes] ^ prefix.address[whole_bytes]) >> (8 - bits_left)) == 0;
 }
 
+/// Returns the address with zeros behind the prefix.
+Address network_address(const Address& address, uint32_t bits) {
+  Address network{};
+  for (uint32_t i = 0; i < network.size() && i * 8 < bits; i++) {
+    const uint32_t kept = std::min(bits - i * 8, 8U);
+    network[i] = static_cast<uint8_t>(address[i] & (0xFF00U >> kept));
+  }
+  return network;
+}
+
 Result<AllowedPrefix> parse_prefix(std::string_view text) {
   const auto refused = [&] {
     return failure(
@@ -66,7 +76,14 @@ Result<AllowedPrefix> parse_prefix(std::string_view text) {
   const auto bits = parse_number<uint32_t>(bits_text);
   const uint32_t bits_max = is_ipv6 ? 128 : 32;
   if (!endpoint || !bits || *bits > bits_max) return refused();
-  return AllowedPrefix{.address = endpoint->address, .bits = 128 - bits_max + *bits};
+  const AllowedPrefix prefix{.address = endpoint->address, .bits = 128 - bits_max + *bits};
+  // A host's address with the length of a network is a slip in one of them.
+  const Endpoint network{.address = network_address(prefix.address, prefix.bits)};
+  if (network.address != prefix.address) {
+    return failure(fmt::format("'{}' has bits behind its first {}; allowed: {}/{}", text, *bits,
+                               network.host_text(), *bits));
+  }
+  return prefix;
 }
 
 }  // namespace

@@ -11,8 +11,8 @@
 #include "cli/settings.h"
 #include "cli/worker/worker_interrupt.h"
 #include "cli/worker/worker_result.h"
+#include "lab/cluster/plan.h"
 #include "lab/scenario_file.h"
-#include "lab/workload/straggler.h"
 
 namespace tributary::cli {
 
@@ -103,7 +103,7 @@ Result<lab::Scenario> read_scenario(const std::string& path,
   keys.insert(keys.end(), settings.begin(), settings.end());
   auto scenario = lab::make_scenario(keys);
   if (!scenario) return scenario;
-  if (const auto good = lab::check_trace(*scenario); !good) return tl::unexpected(good.error());
+  if (const auto good = lab::check_files(*scenario); !good) return tl::unexpected(good.error());
   return scenario;
 }
 

@@ -68,7 +68,14 @@ int family_of(const UdpPortConfig& config) {
 
 Result<FileDescriptor> open_socket(int family) {
   FileDescriptor fd(::socket(family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_UDP));
-  if (!fd.is_open()) return system_failure(errno, "cannot open a UDP socket");
+  if (!fd.is_open()) {
+    const int error = errno;
+    return failure(
+        fmt::format(
+            "cannot open a UDP socket: {}{}", errno_text(error),
+            error == EMFILE ? " (raise the limit: ulimit -n, or LimitNOFILE of a service)" : ""),
+        errno_kind(error));
+  }
   if (family == AF_INET6 && !set_option(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, int{0})) {
     return system_failure(errno, "cannot open a UDP socket for IPv6 and IPv4");
   }
@@ -107,10 +114,14 @@ struct BufferOption {
 constexpr BufferOption kReceiveBuffer{SO_RCVBUFFORCE, SO_RCVBUF, "receive", "net.core.rmem_max"};
 constexpr BufferOption kSendBuffer{SO_SNDBUFFORCE, SO_SNDBUF, "send", "net.core.wmem_max"};
 
-/// Asks for `wanted_bytes`. @return bytes granted. The kernel reports twice that number, because it
-/// uses the other half for its own bookkeeping (socket(7)).
+/// The kernel keeps twice the size of a buffer in an int.
+constexpr uint32_t kBufferBytesMax = INT32_MAX / 2;
+
+/// @param wanted_bytes At most kBufferBytesMax.
+/// @return bytes granted. The kernel reports twice that number, because it uses the other half for its
+/// own bookkeeping (socket(7)).
 uint32_t ask_buffer(int socket, const BufferOption& option, uint32_t wanted_bytes) {
-  const int wanted = static_cast<int>(std::min(wanted_bytes, uint32_t{INT32_MAX / 2}));
+  const int wanted = static_cast<int>(wanted_bytes);
   if (!set_option(socket, SOL_SOCKET, option.force, wanted)) {
     set_option(socket, SOL_SOCKET, option.plain, wanted);
   }
@@ -122,7 +133,8 @@ uint32_t ask_buffer(int socket, const BufferOption& option, uint32_t wanted_byte
 
 void ask_buffers(int socket, const UdpPortConfig& config, UdpSockets& port) {
   const bool first = port.sockets.empty();  // All queues get the same, so one warning is enough.
-  const auto ask = [&](const BufferOption& option, uint32_t wanted_bytes) {
+  const auto ask = [&](const BufferOption& option, uint32_t bytes) {
+    const uint32_t wanted_bytes = std::min(bytes, kBufferBytesMax);
     const uint32_t granted_bytes = ask_buffer(socket, option, wanted_bytes);
     if (granted_bytes >= wanted_bytes || !first) return granted_bytes;
     port.warnings.push_back(fmt::format(

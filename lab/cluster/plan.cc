@@ -14,6 +14,7 @@
 #include "lab/cluster/placement.h"
 #include "lab/peers/prioritised_protocol.h"
 #include "lab/peers/sharded_protocol.h"
+#include "lab/workload/straggler.h"
 
 namespace tributary::lab {
 namespace {
@@ -314,6 +315,14 @@ Result<void> plan_job(ClusterPlan& plan, const Scenario& scenario, const Backend
     const std::string at = neighbour_of(plan.topology, plan.host_nodes[background_to[i]]);
     net::attach(plan.topology, background_name(plan.place, i), kBackgroundKind, at, scenario.link);
   }
+  return {};
+}
+
+Result<void> check_files(const Scenario& scenario) {
+  if (const auto trace = check_trace(scenario); !trace) return trace;
+  if (scenario.topology != Topology::kFile) return {};
+  const auto plan = plan_cluster(scenario, backend_kind(scenario.backend), {});
+  if (!plan) return tl::unexpected(plan.error());
   return {};
 }
 

@@ -63,6 +63,10 @@ struct ClusterPlan {
 /// Returns the name of a job's source of background traffic.
 [[nodiscard]] std::string background_name(const JobPlace& place, size_t number);
 
+/// Reads the files that a scenario names, so that their faults are known before the run: the trace of
+/// its stragglers and its topology.
+[[nodiscard]] Result<void> check_files(const Scenario& scenario);
+
 /// Plans one job that has the network to itself.
 /// @param background_to Ranks, from StragglerPattern::background_to().
 [[nodiscard]] Result<ClusterPlan> plan_cluster(const Scenario& scenario, const BackendKind& backend,

@@ -310,8 +310,10 @@ class GrpcControlServer final : public ControlServer {
   Result<void> add(const Endpoint& address, Duration deadline, SessionDesk& desk) {
     auto point = std::make_unique<ControlPoint>(address, deadline, desk);
     if (!point->is_listening()) {
+      // gRPC keeps the cause to itself; most often another server has the port.
       return failure(fmt::format("--control {}: cannot listen there; is the port in use?",
-                                 address.to_string()));
+                                 address.to_string()),
+                     ErrorKind::kPassing);
     }
     addresses_.push_back(point->address());
     points_.push_back(std::move(point));

@@ -232,7 +232,9 @@ TEST_F(SettingsTest, RefusesMissingFlagsAndValues) {
   EXPECT_TRUE(refusal({}).starts_with("tributary: --job is missing; allowed: KEY=VALUE"));
   EXPECT_EQ(refusal({"--job", "id=1", "--window"}),
             "tributary: --window has no value; allowed: NUMBER\n");
-  EXPECT_EQ(parse({}).exit, kExitUsage);
+  const Parsed parsed = parse({});
+  EXPECT_EQ(parsed.exit, kExitUsage);
+  EXPECT_EQ(parsed.err, "tributary: tributary needs a command; allowed: doctor, serve\n");
 }
 
 TEST_F(SettingsTest, RefusesEmptyValues) {

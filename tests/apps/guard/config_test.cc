@@ -114,5 +114,16 @@ TEST(GuardConfig, ParsesTheAllowList) {
   }
 }
 
+TEST(GuardConfig, RefusesAHostsAddressAsANetwork) {
+  EXPECT_TRUE(parse_allowed("10.32.0.0/11+fe00::/7"));
+  const auto ipv4 = parse_allowed("10.48.0.1/11");
+  ASSERT_FALSE(ipv4);
+  EXPECT_EQ(ipv4.error().text,
+            "'10.48.0.1/11' has bits behind its first 11; allowed: 10.32.0.0/11");
+  const auto ipv6 = parse_allowed("10.0.0.0/8+fd00::1/8");
+  ASSERT_FALSE(ipv6);
+  EXPECT_EQ(ipv6.error().text, "'fd00::1/8' has bits behind its first 8; allowed: fd00::/8");
+}
+
 }  // namespace
 }  // namespace tributary::guard

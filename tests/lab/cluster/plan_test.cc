@@ -186,8 +186,11 @@ class PlanOfFile : public ::testing::Test {
   void TearDown() override { std::filesystem::remove_all(directory_); }
 
   void write(const std::string& text) { std::ofstream(scenario_.topology_file) << text; }
+  /// Returns the fault of the file, which is known before the run.
   std::string refusal() {
     const auto run = run_scenario(scenario_);
+    const auto files = check_files(scenario_);
+    EXPECT_EQ(files ? "" : files.error().text, run ? "" : run.error().text);
     return run ? "" : run.error().text;
   }
 
