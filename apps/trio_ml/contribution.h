@@ -101,6 +101,14 @@ namespace detail {
 
 }  // namespace detail
 
+/// Tells whether a late contribution is as large as its block's result. Anybody can send a plain packet
+/// under a forged address, which must not get more than was sent.
+[[nodiscard]] inline bool is_worth_an_answer(const MessageHead& message,
+                                             const ResultRecord& result) {
+  return message.header.extended ||
+         message.header.grad_cnt * wire::kGradientBytes == result.payload_bytes;
+}
+
 /// Answers a contribution that came after its block was complete: sends the result again if it is
 /// still kept.
 template <microcode::Machine M>
@@ -109,7 +117,7 @@ void answer_late(M& m, Shard& shard, Job& job, const ResultRecord* result,
   // Below another aggregator a block may wait long for the upper result. A source that is late for
   // such a block has still returned.
   note_contribution(m, shard, job, message.header.src_id, arrival.offset);
-  if (result == nullptr) return;
+  if (result == nullptr || !is_worth_an_answer(message, *result)) return;
   if (!job.take_reply_token(message.header.src_id, m.now())) {
     return count(m, shard, Outcome::kSourceQuota);
   }

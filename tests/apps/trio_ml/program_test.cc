@@ -116,6 +116,19 @@ TEST_P(Program, LateContributionGetsTheResultAndChangesNothing) {
   EXPECT_EQ(bed.counted_since(before), (Counts{{"late", 1}, {"result_sent", 1}}));
 }
 
+// A small packet with a forged address must not bring a large result to somebody else.
+TEST_P(Program, LateContributionOfAnotherSizeGetsNoAnswer) {
+  Bed bed({.id = 1, .sources = 2}, GetParam());
+  bed.contribute(0, 0, 0, {1, 1, 1});
+  bed.contribute(1, 0, 0, {2, 2, 2});
+  bed.take();
+  const Counts before = bed.counts();
+  bed.contribute(0, 0, 0, {1});
+  bed.contribute(0, 0, 0, {1, 1, 1, 1});
+  EXPECT_TRUE(bed.take().empty());
+  EXPECT_EQ(bed.counted_since(before), (Counts{{"late", 2}}));
+}
+
 // With a window of four, b's result is kept until b + 4 completes. That takes every source, so
 // every source has advanced by then.
 TEST_P(Program, ResultIsKeptUntilEverySourceHasAdvanced) {
