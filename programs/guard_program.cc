@@ -106,9 +106,6 @@ Result<GuardConfig> config_of(const KeyValues& settings, const InstanceTerms& te
   config.recover_time = settings.duration("recover-ms");
   config.timeout_time = settings.duration("timeout-ms");
   config.timeout_active = settings.flag("timeout-active");
-  if (settings.has("timeout-ms") && !config.timeout_active) {
-    return failure("timeout-ms has no effect without timeout-active=on");
-  }
   config.timer_period = settings.duration("timer-period-ms");
   config.destinations_max = static_cast<uint32_t>(settings.uint("destinations-max"));
   config.suspects_max = static_cast<uint32_t>(settings.uint("suspects-max"));

@@ -186,11 +186,8 @@ class PlanOfFile : public ::testing::Test {
   void TearDown() override { std::filesystem::remove_all(directory_); }
 
   void write(const std::string& text) { std::ofstream(scenario_.topology_file) << text; }
-  /// Returns the fault of the file, which is known before the run.
   std::string refusal() {
     const auto run = run_scenario(scenario_);
-    const auto files = check_files(scenario_);
-    EXPECT_EQ(files ? "" : files.error().text, run ? "" : run.error().text);
     return run ? "" : run.error().text;
   }
 
@@ -213,6 +210,15 @@ std::string uneven_tree() {
          node("right", "aggregator", "10.1.0.2") + node("top", "top-aggregator", "10.1.0.3") +
          cable("w0", "left") + cable("left", "w1") + cable("w2", "right") + cable("left", "top") +
          cable("right", "top");
+}
+
+TEST_F(PlanOfFile, AFaultOfTheFileIsKnownBeforeTheRun) {
+  write(uneven_tree());
+  EXPECT_TRUE(check_files(scenario_));
+  write(uneven_tree() + cable("left", "nobody"));
+  const auto files = check_files(scenario_);
+  ASSERT_FALSE(files);
+  EXPECT_EQ(files.error().text, refusal());
 }
 
 TEST_F(PlanOfFile, UnevenTreeGivesExactSums) {
