@@ -213,6 +213,7 @@ std::string uneven_tree() {
 }
 
 TEST_F(PlanOfFile, AFaultOfTheFileIsKnownBeforeTheRun) {
+  scenario_.workers = 3;
   write(uneven_tree());
   EXPECT_TRUE(check_files(scenario_));
   write(uneven_tree() + cable("left", "nobody"));
