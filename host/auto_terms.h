@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "wire/path_room.h"
 #include "wire/trio_ml.h"
 
 namespace tributary::host {
@@ -20,18 +21,10 @@ namespace tributary::host {
 /// lost packet costs twice as much.
 inline constexpr uint32_t kAutoGradientsMax = 2048;
 
-/// Headers below the payload.
-inline constexpr uint32_t kUdpHeaderBytes = 8;
-inline constexpr uint32_t kIpv4HeaderBytes = 20;
-inline constexpr uint32_t kIpv6HeaderBytes = 40;
-
 /// Returns the number of elements that fit an unfragmented packet to the aggregator.
 [[nodiscard]] constexpr uint32_t auto_gradients(uint32_t path_mtu_bytes, bool ipv4,
                                                 auth::Mode mode = auth::Mode::kNone) {
-  const uint32_t headers =
-      (ipv4 ? kIpv4HeaderBytes : kIpv6HeaderBytes) + kUdpHeaderBytes + wire::head_bytes_max(mode);
-  const uint32_t room = std::max(path_mtu_bytes, headers) - headers;
-  return std::clamp(room / wire::kGradientBytes, 1U, kAutoGradientsMax);
+  return std::min(wire::gradients_in(path_mtu_bytes, ipv4, mode), kAutoGradientsMax);
 }
 static_assert(auto_gradients(1500, true) == 352);                     // (1500 - 20 - 8 - 64) / 4
 static_assert(auto_gradients(1500, false) == 347);                    // (1500 - 40 - 8 - 64) / 4
@@ -46,8 +39,9 @@ inline constexpr uint32_t kEthernetBytes = 38;
 [[nodiscard]] constexpr double auto_wire_ratio(uint32_t path_mtu_bytes, bool ipv4,
                                                auth::Mode mode = auth::Mode::kNone) {
   const uint32_t gradient_bytes = auto_gradients(path_mtu_bytes, ipv4, mode) * wire::kGradientBytes;
-  const uint32_t other_bytes = kEthernetBytes + (ipv4 ? kIpv4HeaderBytes : kIpv6HeaderBytes) +
-                               kUdpHeaderBytes + wire::TrioMlHeader::kBytes +
+  const uint32_t other_bytes = kEthernetBytes +
+                               (ipv4 ? wire::Ipv4Header::kBytes : wire::Ipv6Header::kBytes) +
+                               wire::UdpHeader::kBytes + wire::TrioMlHeader::kBytes +
                                wire::kExtensionBytes + auth::seal_bytes(mode);
   return 1.0 + static_cast<double>(other_bytes) / gradient_bytes;
 }

@@ -75,8 +75,10 @@ Channel::Round Channel::run_round(Instant now) {
   tell_gate();
   publish_progress();
   notify_owner();
-  has_ended_ = protocol_->phase() == TensorProtocol::Phase::kEnded &&
-               protocol_->next_deadline() == Instant::never() && round.sent == 0;
+  const bool has_nothing_to_do = protocol_->phase() == TensorProtocol::Phase::kEnded &&
+                                 protocol_->next_deadline() == Instant::never();
+  has_ended_ = has_nothing_to_do && round.sent == 0;
+  is_ending_ = has_nothing_to_do && round.sent > 0;
   if (protocol_->group().is_set() && !group_is_open_) open_group();
   return round;
 }

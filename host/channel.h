@@ -125,7 +125,10 @@ class Channel {
   void finish();
   /// Returns true if parts are in work.
   [[nodiscard]] bool is_working() const { return !protocol_->idle(); }
-  [[nodiscard]] Instant next_deadline() const { return protocol_->next_deadline(); }
+  /// Returns the time of the next round. After the last leave it comes at once, and sends nothing.
+  [[nodiscard]] Instant next_deadline() const {
+    return is_ending_ ? Instant() : protocol_->next_deadline();
+  }
   /// Returns how long results may stay unread at no cost in time, after a round with packets. See
   /// host/nap_rule.h.
   [[nodiscard]] Duration nap(Instant now);
@@ -162,6 +165,7 @@ class Channel {
   std::vector<Part*> in_work_;
   bool at_gate_ = false;         ///< Counted at the gate, because it has new packets.
   bool expects_packets_ = true;  ///< The next round receives.
+  bool is_ending_ = false;       ///< The last leave was sent in the latest round.
   bool has_ended_ = false;
   NapRule nap_rule_;
   std::vector<Part*> taken_;  ///< Swapped with submitted_.

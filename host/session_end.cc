@@ -76,6 +76,11 @@ EndReason SessionEnd::waits_for(const Oldest& oldest, Duration silent_for, Durat
   }
   std::string ranks;
   if (have_.position == oldest.position) {
+    if (config_.source && !contains(have_.sources, *config_.source)) {
+      const uint32_t bytes =
+          wire::head_bytes_max(config_.auth.mode) + terms.gradients * wire::kGradientBytes;
+      return own_packets_missing(config_, bytes, oldest.position, waited);
+    }
     ranks = missing_ranks(have_.sources, terms.sources, terms.rank_base);
   }
   if (ranks.empty()) {

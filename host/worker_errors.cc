@@ -269,6 +269,16 @@ EndReason ranks_missing(const Endpoint& server, const std::string& ranks, uint64
                   ranks, position, in_seconds(waited), server.to_string())};
 }
 
+EndReason own_packets_missing(const CommunicatorConfig& config, uint32_t packet_bytes,
+                              uint64_t position, Duration waited) {
+  return {Status::kPeerMissing,
+          fmt::format("aggregator {} answers rank {}, but has not received its contribution to "
+                      "block {} for {:.1f} s: the network may drop packets of {} bytes; check the "
+                      "MTU of the path",
+                      config.server.to_string(), config.rank, position, in_seconds(waited),
+                      packet_bytes)};
+}
+
 EndReason unknown_rank_missing(const Endpoint& server, bool upstream, uint64_t position,
                                Duration waited, Duration silent_for) {
   const bool is_heard = silent_for < waited / 2;

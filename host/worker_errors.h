@@ -75,6 +75,10 @@ struct EndReason {
 /// @param ranks  The missing ranks as missing_ranks() lists them.
 [[nodiscard]] EndReason ranks_missing(const Endpoint& server, const std::string& ranks,
                                       uint64_t position, Duration waited);
+/// The aggregator answers this rank, but lacks its own contribution.
+/// @param packet_bytes  The longest contribution.
+[[nodiscard]] EndReason own_packets_missing(const CommunicatorConfig& config, uint32_t packet_bytes,
+                                            uint64_t position, Duration waited);
 /// The worker does not know the missing rank. If it has heard nothing from the aggregator for half of
 /// the time waited, the aggregator may be at fault.
 /// @param upstream  The aggregator has all its contributions and waits for an upper aggregator.

@@ -17,6 +17,7 @@
 #include "io/udp/socket_address.h"
 #include "server/aggregator_id.h"
 #include "server/appliance.h"
+#include "wire/path_room.h"
 
 namespace tributary::server {
 namespace {
@@ -130,6 +131,10 @@ tl::expected<std::vector<Appliance::Prepared>, JobError> Appliance::prepare(
   job.aggregator_id = aggregator_id(local());
   job.directory = config_.directory.has_value();
   job.reports = true;
+  if (job.upstream.is_set()) {
+    job.upstream_grad_max =
+        wire::gradients_in(port_->path_mtu(job.upstream), job.upstream.is_ipv4(), job.auth.mode);
+  }
   std::vector<Prepared> channels;
   for (uint32_t channel = 0; channel < job.channels; channel++) {
     auto prepared = prepare_channel(trio_ml::channel_of(job, channel), job.id);

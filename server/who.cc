@@ -132,7 +132,7 @@ std::string advice_for(const SourceSnapshot& source, bool joining, Instant now) 
   if (is_silent(source)) return silence_advice(source, who);
   return fmt::format(
       "{} was heard lately but has not contributed: see whether its process{} computes or is "
-      "stopped",
+      "stopped, or whether the network drops its long packets (MTU)",
       who, from);
 }
 

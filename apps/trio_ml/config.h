@@ -105,6 +105,9 @@ struct JobConfig {
   // source `upstream_source` of the same job.
   Endpoint upstream{};
   uint32_t upstream_source = 0;
+  /// Most gradients that a packet to `upstream` carries without fragments; 0: no limit. Sources may be
+  /// nearer, and request more.
+  uint32_t upstream_grad_max = 0;
   bool sources_are_aggregators = false;  ///< Sources are lower aggregators; sums their src_cnt.
   /// Lower aggregators number their ranks alike. Sums are right, but results do not tell which ranks
   /// they lack. For jobs of more than kSourcesMax workers in the lab.

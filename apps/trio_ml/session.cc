@@ -335,12 +335,16 @@ uint8_t Session::least_pending_channels() const {
   return least;
 }
 
+uint32_t Session::gradients_limit() const {
+  return least_wish(config_.block_grad_max, config_.upstream_grad_max);
+}
+
 wire::ControlBody Session::upstream_request() const {
   wire::ControlBody body;
   body.sources = static_cast<uint16_t>(config_.ranks());
   body.key = upstream_cookie_;
   body.value = static_cast<uint32_t>(config_.auth.mode);
-  body.gradients_max = least_wish(config_.block_grad_max, least_pending_gradients_max());
+  body.gradients_max = least_wish(gradients_limit(), least_pending_gradients_max());
   const uint32_t room =
       wire::window_in_room(config_.room_bytes, body.gradients_max, config_.sources);
   body.window = least_wish(least_wish(config_.block_cnt_max, room), least_pending_window());
@@ -379,8 +383,8 @@ wire::ControlBody Session::welcome_body(uint32_t source) const {
   wire::ControlBody body;
   body.source = static_cast<uint8_t>(source);
   body.sources = static_cast<uint16_t>(config_.sources);
-  body.gradients_max = least_wish(config_.block_grad_max,
-                                  least_wish(upstream_gradients_max_, agreed_gradients_max_));
+  body.gradients_max =
+      least_wish(gradients_limit(), least_wish(upstream_gradients_max_, agreed_gradients_max_));
   const uint32_t room =
       wire::window_in_room(config_.room_bytes, body.gradients_max, config_.sources);
   body.window = least_wish(least_wish(config_.block_cnt_max, room),

@@ -286,6 +286,8 @@ class Session {
   [[nodiscard]] JoinAnswer ask_upstream(Instant now);
   [[nodiscard]] uint32_t least_pending_window() const;
   [[nodiscard]] uint32_t least_pending_gradients_max() const;
+  /// Returns the most gradients of a packet, whatever the sources request.
+  [[nodiscard]] uint32_t gradients_limit() const;
   [[nodiscard]] uint32_t narrow_max_below() const;
   [[nodiscard]] uint8_t least_pending_channels() const;
   [[nodiscard]] bool all_take_receipts() const;

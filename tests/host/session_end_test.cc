@@ -118,6 +118,25 @@ TEST_F(SessionEndTest, MissingRanksAreNamedAtTheDeadline) {
   EXPECT_THAT(reason->text, HasSubstr("rank 2, 3 has not contributed to block 3 for 1.0 s"));
 }
 
+// Questions and keep-alives are short, so they may pass where contributions do not.
+TEST_F(SessionEndTest, ARankWhosePacketsAreLostIsNotToldThatItIsMissing) {
+  CommunicatorConfig own = small_config();
+  own.source = 1;
+  SessionEnd of_rank_1(own);
+  wire::SourceMask sources{};
+  sources[0] = 0b0101;
+  of_rank_1.note_have(3, /*base=*/3, sources, /*upstream=*/false);
+  SessionTerms wide = four_sources();
+  wide.gradients = 352;
+  const auto reason = of_rank_1.check_deadline({3, at_ms(0)}, at_ms(900), wide, at_ms(1000));
+  ASSERT_TRUE(reason.has_value());
+  EXPECT_EQ(reason->status, Status::kPeerMissing);
+  EXPECT_EQ(reason->text,
+            "aggregator 10.0.0.1:12000 answers rank 1, but has not received its contribution to "
+            "block 3 for 1.0 s: the network may drop packets of 1472 bytes; check the MTU of the "
+            "path");
+}
+
 TEST_F(SessionEndTest, TheLowestPositionInFlightIsKept) {
   wire::SourceMask sources{};
   sources[0] = 0b0111;

@@ -436,6 +436,22 @@ TEST_F(LowerSession, AgreesOnChannelsInTheWholeTree) {
   EXPECT_EQ(lower.welcome_body(0).channels, 2);
 }
 
+// Its ranks are on its own machine, where packets are larger than on the cable.
+TEST_F(LowerSession, TakesNoMoreGradientsThanThePathToTheUpperAggregatorCarries) {
+  JobConfig job = config();
+  job.upstream_grad_max = 120;
+  Session lower(job, auth::key_of_seed(43));
+  for (uint32_t join = 0; join < 5; join++) {
+    static_cast<void>(
+        lower.join(join_message(join % 3, 100 + join % 3, 6), worker(join % 3), now_));
+  }
+  EXPECT_EQ(lower.upstream_request().gradients_max, 120U);
+  Message upper = welcome();
+  upper.extension.key = lower.upstream_nonce();
+  EXPECT_TRUE(lower.upstream_welcome(upper, now_));
+  EXPECT_EQ(lower.welcome_body(0).gradients_max, 120U);
+}
+
 // Lower aggregators with different windows must agree, so each asks for the minimum of its limits.
 TEST_F(LowerSession, AsksForTheMinimumOfAllItsLimits) {
   JobConfig job = config();
