@@ -98,13 +98,29 @@ Result<std::string> target_of(const std::string& path) {
 }
 
 /// Creates an empty file beside `target`. @return its descriptor; -1 with errno.
-int create_beside(const std::string& target, std::string& name) {
+int create_beside(const std::string& target, mode_t mode, std::string& name) {
   for (uint32_t i = 0; i < kNamesMax; i++) {
     name = fmt::format("{}.new-{}-{}", target, ::getpid(), i);
-    const int file = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    // O_EXCL also refuses a link.
+    const int file = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
     if (file >= 0 || errno != EEXIST) return file;
   }
   return -1;
+}
+
+tl::unexpected<Error> refuse_folder(const std::string& path) {
+  return refuse(path, fmt::format("no file can be created in its folder: {}", errno_text(errno)));
+}
+
+/// Writes and closes the new file, and gives it the name of the target. Removes it after an error.
+/// @param error 0, or an error that the new file already has. @return 0, or the first error.
+int put_in_place(int file, const std::string& temporary, const std::string& target,
+                 std::string_view content, int error) {
+  const int write_error = write_and_close(file, content);
+  if (error == 0) error = write_error;
+  if (error == 0 && ::rename(temporary.c_str(), target.c_str()) != 0) error = errno;
+  if (error != 0) ::unlink(temporary.c_str());
+  return error;
 }
 
 /// Replaces the file in one step. @param old The file that is there; null if there is none.
@@ -113,22 +129,17 @@ Result<void> replace(const std::string& path, std::string_view content, const st
   if (!target) return tl::unexpected(target.error());
   if (old != nullptr && ::access(path.c_str(), W_OK) != 0) return refuse(path, errno_text(errno));
   std::string temporary;
-  const int file = create_beside(*target, temporary);
-  if (file < 0) {
-    return refuse(path, fmt::format("no file can be created in its folder: {}", errno_text(errno)));
-  }
+  const int file = create_beside(*target, 0666, temporary);
+  if (file < 0) return refuse_folder(path);
   int error = 0;
   if (old != nullptr) {
     // Only a privileged process may keep another owner; for others the file becomes theirs.
     static_cast<void>(::fchown(file, old->st_uid, old->st_gid) == 0);
     if (::fchmod(file, old->st_mode & 07777) != 0) error = errno;
   }
-  const int write_error = write_and_close(file, content);
-  if (error == 0) error = write_error;
-  if (error == 0 && ::rename(temporary.c_str(), target->c_str()) != 0) error = errno;
-  if (error == 0) return {};
-  ::unlink(temporary.c_str());
-  return refuse(path, errno_text(error));
+  error = put_in_place(file, temporary, *target, content, error);
+  if (error != 0) return refuse(path, errno_text(error));
+  return {};
 }
 
 /// Returns the stream that this file is, as with /dev/stdout; null if it is none.
@@ -172,6 +183,15 @@ Result<void> write_result_file(const std::string& path, std::string_view content
   }
 }
 
+Result<void> write_private_file(const std::string& path, std::string_view content) {
+  std::string temporary;
+  const int file = create_beside(path, 0600, temporary);
+  if (file < 0) return refuse_folder(path);
+  const int error = put_in_place(file, temporary, path, content, 0);
+  if (error != 0) return refuse(path, errno_text(error));
+  return {};
+}
+
 Result<void> check_result_file(const std::string& path) {
   if (path == kStandardOutput) return {};
   struct stat found {};
@@ -188,7 +208,7 @@ Result<void> check_result_file(const std::string& path) {
   const std::string folder = std::filesystem::path(*target).parent_path().string();
   // Replacing a file needs a new one beside it.
   if (::access(folder.empty() ? "." : folder.c_str(), W_OK | X_OK) != 0) {
-    return refuse(path, fmt::format("no file can be created in its folder: {}", errno_text(errno)));
+    return refuse_folder(path);
   }
   return {};
 }

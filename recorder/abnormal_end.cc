@@ -2,6 +2,7 @@
 #include "recorder/abnormal_end.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -73,8 +74,16 @@ size_t index_of(int signal) {
                              kSignals.begin());
 }
 
+/// Creates the file, in place of the one of an earlier signal. Opens nothing that exists: a pipe would
+/// hold the signal handler. @return -1 with errno.
+int create(const char* path) {
+  struct stat old {};
+  if (::lstat(path, &old) == 0 && S_ISREG(old.st_mode)) ::unlink(path);
+  return ::open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+}
+
 void write_recording(const FlightRecorder& recorder, const Path& path, Cause cause, int signal) {
-  const int file = ::open(path.data(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+  const int file = create(path.data());
   FileSink sink(file);
   const bool written = file >= 0 && recorder.write(cause, sink, static_cast<uint32_t>(signal));
   const int error = errno;

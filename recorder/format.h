@@ -47,6 +47,10 @@ enum class Cause : uint8_t {
 };
 [[nodiscard]] const char* name_of(Cause cause);
 
+/// Where the number of the time namespace begins in FileHeader::boot, behind the 36 letters of the
+/// boot_id and their zero. It is 0 in the machine's own namespace.
+inline constexpr uint32_t kTimeNamespaceAt = 37;
+
 struct FileHeader {
   std::array<char, 8> magic = kFileMagic;
   uint32_t version = kFormatVersion;
@@ -61,7 +65,8 @@ struct FileHeader {
   /// Added to the time of an event: CLOCK_REALTIME, and CLOCK_MONOTONIC of the machine.
   int64_t to_realtime_ns = 0;
   int64_t to_monotonic_ns = 0;
-  std::array<char, 40> boot{};  ///< The kernel's boot_id: machines with one id have one clock.
+  /// The kernel's boot_id and the time namespace: recordings with equal bytes have one clock.
+  std::array<char, 40> boot{};
   std::array<char, 64> host{};
   std::array<char, 64> name{};  ///< Of the server, or empty.
 };

@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
+#include <system_error>
 
 #include "base/errno_text.h"
 #include "recorder/ring.h"
@@ -51,6 +53,7 @@ bool is_event(const Event& event) {
 /// @return false if the bytes end before the section does.
 bool take_entries(Bytes& bytes, const SectionHeader& header, Section& section) {
   std::vector<Event> events;
+  events.reserve(std::min<size_t>(header.count, bytes.left() / sizeof(Words)));
   Words words{};
   bool whole = true;
   for (uint32_t i = 0; i < header.count && whole; i++) {
@@ -67,6 +70,7 @@ bool take_entries(Bytes& bytes, const SectionHeader& header, Section& section) {
   // What the writer put later is in no part of this file, and so is not lost.
   section.recorded = header.first + header.count;
   section.left_out = end.left_out;
+  section.events.reserve(events.size() - changed + kRunKinds);
   for (uint64_t i = changed; i < events.size(); i++) {
     if (is_event(events[i])) {
       section.events.push_back(events[i]);
@@ -180,6 +184,9 @@ Result<Recording> read_recording_file(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) return system_failure(errno, path);
   std::string text;
+  std::error_code unknown;  // A pipe has no size.
+  const uintmax_t size_bytes = std::filesystem::file_size(path, unknown);
+  if (!unknown) text.reserve(std::min<uintmax_t>(size_bytes, kFileBytesMax));
   std::array<char, 65'536> chunk;
   while (file.read(chunk.data(), chunk.size()) || file.gcount() > 0) {
     text.append(chunk.data(), static_cast<size_t>(file.gcount()));

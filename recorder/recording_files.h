@@ -4,6 +4,8 @@
 ///
 /// Model:   A file is NAME-TIME-CAUSE.trec, with the time in UTC. The newest kFilesMax stay, so a
 ///          server that stalls again and again does not fill the disk.
+/// Trust:   Nobody else may write to the folder. Files are for their owner alone (mode 0600), and
+///          whatever is not a regular file of this user is neither listed, read nor removed.
 /// Threads: Any; the file system serialises.
 /// Errors:  One line with the path, the cause and the remedy. A file that does not fit is removed.
 /// Tests:   tests/recorder/recording_files_test.cc
@@ -32,7 +34,7 @@ struct RecordingFile {
 
 class RecordingFiles {
  public:
-  /// @param folder Exists and is writable; else an error.
+  /// @param folder Exists, is writable and is_trusted_folder(); else an error.
   /// @param name   Of the server; "/" becomes "_".
   static Result<RecordingFiles> open(const std::string& folder, const std::string& name);
 
@@ -40,7 +42,8 @@ class RecordingFiles {
   [[nodiscard]] std::string path_for(Cause cause) const;
   /// Returns the files of this server, oldest first.
   [[nodiscard]] std::vector<RecordingFile> list() const;
-  /// Returns the content of one of list(); nothing if there is none with this name.
+  /// Returns the content of one of list(); nothing if there is none with this name, or if it is larger
+  /// than kFileBytesMax. Never waits for another process.
   [[nodiscard]] std::optional<std::string> read(std::string_view name) const;
   /// Writes a recording and removes the oldest ones. @return its path.
   [[nodiscard]] Result<std::string> store(Cause cause, std::string_view content) const;

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <ctime>
+#include <nlohmann/json.hpp>
+#include <tuple>
 #include <utility>
 
 namespace tributary::recorder {
@@ -18,6 +20,7 @@ int64_t sum(int64_t a, int64_t b) {
   return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
 }
 
+/// Compares the whole field, and so the time namespaces too.
 bool has_clock_of(const FileHeader& a, const FileHeader& b) {
   return a.boot == b.boot && a.boot[0] != '\0';
 }
@@ -29,18 +32,6 @@ int64_t to_utc(const Recording& recording, const Recording& first) {
   const int64_t shared =
       sum(first.header.to_realtime_ns, -std::max(first.header.to_monotonic_ns, -INT64_MAX));
   return sum(recording.header.to_monotonic_ns, shared);
-}
-
-/// Returns the events by time; those of one time in the order in which they stand.
-std::vector<TimedEvent> in_order(const std::vector<TimedEvent>& events) {
-  std::vector<std::pair<int64_t, size_t>> order;
-  order.reserve(events.size());
-  for (size_t i = 0; i < events.size(); i++) order.emplace_back(events[i].at_ns, i);
-  std::ranges::sort(order);
-  std::vector<TimedEvent> sorted;
-  sorted.reserve(events.size());
-  for (const auto& [at_ns, place] : order) sorted.push_back(events[place]);
-  return sorted;
 }
 
 std::string blocks_text(const Event& event) {
@@ -82,6 +73,41 @@ std::string event_line(const Recording& recording, const TimedEvent& timed) {
   return text + "\n";
 }
 
+nlohmann::ordered_json file_json(const Recording& recording) {
+  return {{"path", recording.path},
+          {"title", recording.title()},
+          {"host", recording.host},
+          {"pid", recording.header.pid},
+          {"cause", name_of(recording.header.cause)},
+          {"signal", recording.header.signal},
+          {"events", recording.event_count()},
+          {"lost", recording.lost()},
+          {"left_out", recording.left_out()},
+          {"problem", recording.problem}};
+}
+
+nlohmann::ordered_json row_json(const Recording& recording, const TimedEvent& timed) {
+  const Event& event = timed.event;
+  nlohmann::ordered_json row{{"at_ns", timed.at_ns},
+                             {"file", timed.recording},
+                             {"track", recording.track_of(recording.sections[timed.section])},
+                             {"event", name_of(event.kind)},
+                             {"job", event.job}};
+  if (event.rank != kNoRank) row["rank"] = event.rank;
+  if (event.count > 0) row.update({{"block", event.block}, {"blocks", event.count}});
+  if (std::string detail = recording.detail_of(event); !detail.empty()) {
+    row["detail"] = std::move(detail);
+  }
+  if (event.value != 0) row["value"] = event.value;
+  if (event.open) row["open"] = true;
+  return row;
+}
+
+/// Returns one line. A path may have bytes that are not UTF-8, for which U+FFFD is written.
+std::string json_text(const nlohmann::ordered_json& json) {
+  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
 }  // namespace
 
 bool Filter::passes(const Event& event) const {
@@ -94,17 +120,34 @@ bool Filter::passes(const Event& event) const {
 
 std::vector<TimedEvent> merge(std::span<const Recording> recordings, const Filter& filter) {
   std::vector<TimedEvent> events;
+  size_t count = 0;  // Of millions, so the vector must not grow by copies.
+  for (const Recording& recording : recordings) {
+    for (const Section& section : recording.sections) {
+      count += std::ranges::count_if(section.events,
+                                     [&](const Event& event) { return filter.passes(event); });
+    }
+  }
+  events.reserve(count);
   for (uint32_t i = 0; i < recordings.size(); i++) {
     const Recording& recording = recordings[i];
     const int64_t offset_ns = to_utc(recording, recordings[0]);
     for (uint32_t k = 0; k < recording.sections.size(); k++) {
-      for (const Event& event : recording.sections[k].events) {
-        if (!filter.passes(event)) continue;
-        events.push_back({sum(event.at_ns, offset_ns), i, k, event});
+      const std::vector<Event>& recorded = recording.sections[k].events;
+      for (uint32_t place = 0; place < recorded.size(); place++) {
+        if (!filter.passes(recorded[place])) continue;
+        events.push_back({.at_ns = sum(recorded[place].at_ns, offset_ns),
+                          .recording = i,
+                          .section = k,
+                          .place = place,
+                          .event = recorded[place]});
       }
     }
   }
-  return in_order(events);
+  // Events of one time stay in the order in which they stand.
+  std::ranges::sort(events, {}, [](const TimedEvent& timed) {
+    return std::tuple(timed.at_ns, timed.recording, timed.section, timed.place);
+  });
+  return events;
 }
 
 bool share_clock(std::span<const Recording> recordings) {
@@ -124,53 +167,34 @@ std::string time_text(int64_t at_ns) {
                      part_ns);
 }
 
-std::string as_text(std::span<const Recording> recordings, std::span<const TimedEvent> events) {
-  std::string text;
-  for (const Recording& recording : recordings) text += recording_line(recording);
+void write_text(std::span<const Recording> recordings, std::span<const TimedEvent> events,
+                const TextSink& sink) {
+  for (const Recording& recording : recordings) sink(recording_line(recording));
   if (recordings.size() > 1) {
-    text += share_clock(recordings)
-                ? "clocks: one machine; the order is exact to a burst of packets\n"
-                : "clocks: several machines; the order is as exact as their clocks agree\n";
+    sink(share_clock(recordings)
+             ? "clocks: one machine; the order is exact to a burst of packets\n"
+             : "clocks: several machines or time namespaces; the order is as exact as their clocks "
+               "agree\n");
   }
-  for (const TimedEvent& timed : events) text += event_line(recordings[timed.recording], timed);
-  if (events.empty()) text += "no events\n";
-  return text;
+  for (const TimedEvent& timed : events) sink(event_line(recordings[timed.recording], timed));
+  if (events.empty()) sink("no events\n");
 }
 
-nlohmann::ordered_json as_json(std::span<const Recording> recordings,
-                               std::span<const TimedEvent> events) {
-  nlohmann::ordered_json files = nlohmann::ordered_json::array();
+void write_json(std::span<const Recording> recordings, std::span<const TimedEvent> events,
+                const TextSink& sink) {
+  sink("{\n  \"files\": [");
+  const char* separator = "\n    ";
   for (const Recording& recording : recordings) {
-    files.push_back({{"path", recording.path},
-                     {"title", recording.title()},
-                     {"host", recording.host},
-                     {"pid", recording.header.pid},
-                     {"cause", name_of(recording.header.cause)},
-                     {"signal", recording.header.signal},
-                     {"events", recording.event_count()},
-                     {"lost", recording.lost()},
-                     {"left_out", recording.left_out()},
-                     {"problem", recording.problem}});
+    sink(separator + json_text(file_json(recording)));
+    separator = ",\n    ";
   }
-  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  sink(fmt::format("\n  ],\n  \"one_clock\": {},\n  \"rows\": [", share_clock(recordings)));
+  separator = "\n    ";
   for (const TimedEvent& timed : events) {
-    const Recording& recording = recordings[timed.recording];
-    const Event& event = timed.event;
-    nlohmann::ordered_json row{{"at_ns", timed.at_ns},
-                               {"file", timed.recording},
-                               {"track", recording.track_of(recording.sections[timed.section])},
-                               {"event", name_of(event.kind)},
-                               {"job", event.job}};
-    if (event.rank != kNoRank) row["rank"] = event.rank;
-    if (event.count > 0) row.update({{"block", event.block}, {"blocks", event.count}});
-    if (const std::string detail = recording.detail_of(event); !detail.empty()) {
-      row["detail"] = detail;
-    }
-    if (event.value != 0) row["value"] = event.value;
-    if (event.open) row["open"] = true;
-    rows.push_back(std::move(row));
+    sink(separator + json_text(row_json(recordings[timed.recording], timed)));
+    separator = ",\n    ";
   }
-  return {{"files", files}, {"one_clock", share_clock(recordings)}, {"rows", rows}};
+  sink("\n  ]\n}\n");
 }
 
 }  // namespace tributary::recorder

@@ -2,9 +2,10 @@
 /// @file
 /// Several recordings as one timeline, as text and as JSON.
 ///
-/// Model:   Times become UTC by the offsets in each file. Recordings of one boot of one machine share
-///          a clock, so their order is exact to a burst. Those of other machines are as far apart as
+/// Model:   Times become UTC by the offsets in each file. Recordings with one FileHeader::boot share a
+///          clock, so their order is exact to a burst. Those of other machines are as far apart as
 ///          the machines' clocks (NTP: about a millisecond).
+/// Memory:  One TimedEvent for each event. The output goes to its sink line by line.
 /// Units:   Nanoseconds since 1970-01-01 00:00 UTC.
 /// Errors:  None: a time out of range wraps around, so its event is shown at a wrong time.
 /// Threads: Pure functions.
@@ -12,10 +13,11 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "recorder/recording.h"
@@ -37,6 +39,7 @@ struct TimedEvent {
   int64_t at_ns = 0;       ///< UTC.
   uint32_t recording = 0;  ///< Its place among the recordings.
   uint32_t section = 0;    ///< Its place in the recording.
+  uint32_t place = 0;      ///< Its place among the events of the section.
   Event event{};
 };
 
@@ -50,10 +53,14 @@ struct TimedEvent {
 /// Returns "2026-11-23 20:15:00.123456789" for a time in UTC.
 [[nodiscard]] std::string time_text(int64_t at_ns);
 
-/// Returns a line for each recording, one about the clocks, and one for each event.
-[[nodiscard]] std::string as_text(std::span<const Recording> recordings,
-                                  std::span<const TimedEvent> events);
-[[nodiscard]] nlohmann::ordered_json as_json(std::span<const Recording> recordings,
-                                             std::span<const TimedEvent> events);
+/// Takes the next part of an output.
+using TextSink = std::function<void(std::string_view)>;
+
+/// Writes a line for each recording, one about the clocks, and one for each event.
+void write_text(std::span<const Recording> recordings, std::span<const TimedEvent> events,
+                const TextSink& sink);
+/// Writes an object with `files`, `one_clock` and `rows`, and a final newline.
+void write_json(std::span<const Recording> recordings, std::span<const TimedEvent> events,
+                const TextSink& sink);
 
 }  // namespace tributary::recorder

@@ -16,6 +16,7 @@
 #include <thread>
 
 #include "base/errno_text.h"
+#include "base/trusted_folder.h"
 #include "io/descriptor_limit.h"
 
 namespace tributary::server {
@@ -24,7 +25,6 @@ namespace {
 constexpr std::string_view kSuffix = ".sock";
 constexpr size_t kNameMax = 64;
 constexpr mode_t kOwnerOnly = 0700;
-constexpr mode_t kOthers = 0022;
 /// Servers that start at the same time hold the lock for milliseconds.
 constexpr std::chrono::seconds kLockWithin{5};
 
@@ -33,23 +33,11 @@ std::string text_of(const char* variable) {
   return value == nullptr ? std::string() : std::string(value);
 }
 
-bool is_ours(const struct stat& status) { return status.st_uid == geteuid() || status.st_uid == 0; }
-
-/// Tells whether the folder belongs to this user or root and no other user can write to it, so that
-/// no other user can put a socket of his own there. Follows a link of this user or root: with
-/// DynamicUser=, systemd makes /run/tributary a link to /run/private/tributary.
-bool is_trusted(const std::string& folder) {
-  struct stat status {};
-  if (lstat(folder.c_str(), &status) != 0 || !is_ours(status)) return false;
-  if (S_ISLNK(status.st_mode) && stat(folder.c_str(), &status) != 0) return false;
-  return S_ISDIR(status.st_mode) && is_ours(status) && (status.st_mode & kOthers) == 0;
-}
-
 /// @return an empty string if the folder is usable, otherwise the cause.
 std::string why_not_writable(const std::string& folder) {
   if (mkdir(folder.c_str(), kOwnerOnly) == 0) return {};
   if (errno != EEXIST) return errno_text(errno);
-  if (!is_trusted(folder)) return "another user can write to it";
+  if (!is_trusted_folder(folder)) return "another user can write to it";
   return access(folder.c_str(), W_OK | X_OK) == 0 ? std::string() : errno_text(errno);
 }
 
@@ -238,7 +226,7 @@ Result<std::vector<FoundServer>> find_servers(const std::vector<std::string>& fo
   std::vector<FoundServer> servers;
   for (const std::string& folder : folders) {
     // Any user can make a folder in /tmp.
-    if (folder.starts_with("/tmp/") && !is_trusted(folder)) continue;
+    if (folder.starts_with("/tmp/") && !is_trusted_folder(folder)) continue;
     std::error_code error;
     for (const std::filesystem::path& path : sockets_in(folder, error)) {
       const std::string file = path.filename();

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result_file.h"
@@ -15,7 +16,6 @@
 #include "recorder/perfetto.h"
 #include "recorder/timeline.h"
 #include "server/control/http_client.h"
-#include "server/json_text.h"
 
 namespace tributary::cli {
 namespace {
@@ -86,6 +86,8 @@ int run_switch(const RecordFlags& flags, bool on) {
   });
 }
 
+void print_part(std::string_view text) { print("{}", text); }
+
 int run_show(const RecordFlags& flags) {
   std::vector<recorder::Recording> recordings;
   for (const std::string& path : flags.files) {
@@ -110,9 +112,9 @@ int run_show(const RecordFlags& flags) {
     return 0;
   }
   if (flags.server.as_json) {
-    print("{}\n", server::json_text(recorder::as_json(recordings, events), 2));
+    recorder::write_json(recordings, events, print_part);
   } else {
-    print("{}", recorder::as_text(recordings, events));
+    recorder::write_text(recordings, events, print_part);
   }
   return 0;
 }

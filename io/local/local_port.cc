@@ -207,26 +207,31 @@ class LocalPort final : public engine::Port {
   Queue queue_;
 };
 
-/// Connects to the first server that answers. Closes the socket if a stranger does.
-Result<std::string> connect_any(FileDescriptor& control, const Endpoint& server) {
-  for (const Endpoint& listen : listen_candidates(server)) {
-    std::string name = local_name(listen);
-    if (!connect_name(control.get(), name)) continue;
-    ucred peer{};
-    socklen_t size = sizeof peer;
-    if (::getsockopt(control.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
-        holds_udp_address(peer.uid, listen)) {
-      return name;
-    }
-    close_in_background(std::move(control));  // The stranger may have sent something.
+/// Connects to the server whose user holds the UDP socket that receives packets to `server`. Asks at
+/// the name of that socket only: any user may hold another name, and UDP is always left. Closes
+/// the Unix socket if a stranger answers.
+Result<std::string> connect_to_owner(FileDescriptor& control, const Endpoint& server) {
+  const auto owner = udp_owner(server);
+  if (!owner) {
     return failure(
-        fmt::format("the Unix socket @{} belongs to user {}, who does not hold the UDP address {}",
-                    name, peer.uid, listen.to_string()));
+        fmt::format("the kernel names no user of this machine who holds the UDP address {}",
+                    server.to_string()));
   }
+  std::string name = local_name(owner->listen);
+  if (const auto connected = connect_name(control.get(), name); !connected) {
+    return failure(fmt::format("no aggregator for {} serves shared memory on this machine: {}",
+                               server.to_string(), connected.error().text));
+  }
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  if (::getsockopt(control.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
+      peer.uid == owner->user) {
+    return name;
+  }
+  close_in_background(std::move(control));  // The stranger may have sent something.
   return failure(
-      fmt::format("no aggregator for {} serves shared memory on this machine (no answer "
-                  "at the Unix socket @{})",
-                  server.to_string(), local_name(server)));
+      fmt::format("the Unix socket @{} belongs to user {}, but user {} holds the UDP address {}",
+                  name, peer.uid, owner->user, owner->listen.to_string()));
 }
 
 }  // namespace
@@ -239,7 +244,7 @@ Result<std::unique_ptr<engine::Port>> connect_local_port(const Endpoint& server)
     return failure("too many Unix sockets of strangers are being closed");
   auto control = unix_socket();
   if (!control) return tl::unexpected(control.error());
-  const auto name = connect_any(*control, server);
+  const auto name = connect_to_owner(*control, server);
   if (!name) return tl::unexpected(name.error());
   FileDescriptor memory_fd;
   const auto welcome = receive_welcome(control->get(), memory_fd);

@@ -102,15 +102,6 @@ Result<LocalWelcome> read_welcome(const WelcomeBytes& bytes) {
 
 std::string local_name(const Endpoint& listen) { return "tributary-" + listen.to_string(); }
 
-std::vector<Endpoint> listen_candidates(const Endpoint& server) {
-  std::vector<Endpoint> candidates{server};
-  if (server.is_ipv4()) candidates.push_back(Endpoint::ipv4(0, server.port));
-  Endpoint any;
-  any.port = server.port;
-  candidates.push_back(any);
-  return candidates;
-}
-
 bool is_own_address(const Endpoint& address) {
   if (address.is_ipv4() && address.address[12] == 127) return true;
   ifaddrs* list = nullptr;

@@ -16,7 +16,6 @@
 #include <array>
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include "base/endpoint.h"
 #include "base/result.h"
@@ -29,9 +28,6 @@ namespace tributary::io {
 /// Returns the abstract name, without its leading zero byte, under which a server at this UDP
 /// address listens.
 [[nodiscard]] std::string local_name(const Endpoint& listen);
-/// Returns the UDP addresses at which a server for packets to `server` may listen, the most
-/// specific first: the kernel chooses a UDP socket in the same order.
-[[nodiscard]] std::vector<Endpoint> listen_candidates(const Endpoint& server);
 
 /// Returns true if the address is this machine's own: loopback, or an interface's.
 [[nodiscard]] bool is_own_address(const Endpoint& address);

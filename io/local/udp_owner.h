@@ -1,27 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Tells whether a user holds a UDP address on this machine. Abstract Unix names belong to whoever
-/// binds them first, so a client believes a local server only if its user also holds the UDP
-/// address that the client would send to otherwise.
+/// Finds the UDP socket of this machine that receives the packets to an address, and its user.
+/// Abstract Unix names belong to whoever binds them first, so a client believes a local server only
+/// if its user also holds this socket.
 ///
-/// Model:   Linux lists the UDP sockets of a network namespace in /proc/net/udp and /proc/net/udp6.
-/// Threads: Any; reads a file.
-/// Errors:  False if the lists cannot be read.
+/// Model:   The kernel looks the socket up as it does for a packet (NETLINK_SOCK_DIAG). A kernel
+///          without this service still lists the sockets in /proc/net/udp and /proc/net/udp6.
+/// Trust:   docs/security.md, "Shared memory", tells which addresses two users can hold together.
+/// Threads: Any; makes system calls.
+/// Errors:  Nothing is found if the kernel tells nothing.
 /// Tests:   tests/io/local/udp_owner_test.cc
 #pragma once
 
 #include <sys/types.h>
 
-#include <string>
+#include <iosfwd>
+#include <optional>
 
 #include "base/endpoint.h"
 
 namespace tributary::io {
 
-/// Returns true if a UDP socket of this user is bound to exactly this address and port.
-[[nodiscard]] bool holds_udp_address(uid_t user, const Endpoint& address);
+struct UdpOwner {
+  Endpoint listen;  ///< The address of the socket: the one asked for, 0.0.0.0 or [::].
+  uid_t user = 0;
 
-/// Returns true if a line of the lists is a socket of this user, bound to this address.
-[[nodiscard]] bool is_line_of(const std::string& line, uid_t user, const Endpoint& address);
+  friend bool operator==(const UdpOwner&, const UdpOwner&) = default;
+};
+
+/// Returns the owner of the socket that receives packets to `address`. Returns nothing if there is
+/// none, or if its user has no number in this user namespace.
+[[nodiscard]] std::optional<UdpOwner> udp_owner(const Endpoint& address);
+
+/// Returns the owner according to one of the kernel's lists: that of the address itself, else that of
+/// the wildcard of its family. Never returns [::] for an IPv4 address, because a list does not tell
+/// whether such a socket receives IPv4. Returns nothing if several users share an address.
+[[nodiscard]] std::optional<UdpOwner> listed_udp_owner(std::istream& list, const Endpoint& address);
 
 }  // namespace tributary::io

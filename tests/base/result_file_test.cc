@@ -171,5 +171,25 @@ TEST(ResultFile, WritesBehindWhatStandardOutputHolds) {
   EXPECT_EQ(text_of(path), "a table\na result\nthe end\n");
 }
 
+TEST(ResultFile, PrivateFileReplacesALinkOrPipeAndIsReadByItsOwnerOnly) {
+  const testing::ScratchDirectory scratch;
+  const fs::path path = scratch.path() / "r.trec";
+  const fs::path victim = scratch.file("victim", "precious");
+  fs::create_symlink(victim, path);
+  ASSERT_TRUE(write_private_file(path, "first").has_value());
+  EXPECT_EQ(text_of(victim), "precious");
+  EXPECT_TRUE(fs::is_regular_file(fs::symlink_status(path)));
+  fs::remove(path);
+  ASSERT_EQ(::mkfifo(path.c_str(), 0666), 0);
+  ASSERT_TRUE(write_private_file(path, "second").has_value());
+  EXPECT_EQ(text_of(path), "second");
+  EXPECT_EQ(fs::status(path).permissions(), fs::perms::owner_read | fs::perms::owner_write);
+  EXPECT_EQ(file_count(scratch.path()), 2U);
+
+  const auto failed = write_private_file(scratch.path() / "none" / "r", "x");
+  ASSERT_FALSE(failed.has_value());
+  EXPECT_THAT(failed.error().text, HasSubstr("none/r: cannot be written: no file can be created"));
+}
+
 }  // namespace
 }  // namespace tributary

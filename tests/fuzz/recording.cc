@@ -23,8 +23,13 @@ void run(std::span<const uint8_t> input) {
   const auto events = recorder::merge(twice);
   EXPECT_EQ(events.size(), 2 * recording->event_count());
   EXPECT_LE(recorder::merge(twice, {.job = 1, .block = 5, .rank = 2}).size(), events.size());
-  EXPECT_FALSE(recorder::as_text(twice, events).empty());
-  EXPECT_FALSE(recorder::as_json(twice, events).dump().empty());
+  std::string text;
+  const auto append = [&text](std::string_view part) { text += part; };
+  recorder::write_text(twice, events, append);
+  EXPECT_FALSE(text.empty());
+  text.clear();
+  recorder::write_json(twice, events, append);
+  EXPECT_TRUE(nlohmann::json::accept(text));
   // Each event may have thousands of blocks.
   if (events.size() > 20) return;
   EXPECT_TRUE(nlohmann::json::accept(recorder::as_perfetto(twice, events).json));

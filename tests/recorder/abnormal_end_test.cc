@@ -2,21 +2,18 @@
 // Method: a child process ends by each kind of bug; its last events are in the file.
 #include "recorder/abnormal_end.h"
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
-#include <poll.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include <array>
-#include <atomic>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <thread>
 
 #include "base/assert.h"
-#include "io/file_descriptor.h"
 #include "recorder/recording.h"
 #include "tests/support/scratch_directory.h"
 
@@ -64,9 +61,36 @@ TEST(AbnormalEnd, SignalOfABugLeavesThemToo) {
 }
 
 TEST(AbnormalEnd, FullDiskIsOneLine) {
-  EXPECT_EXIT(fail_while_recording("/dev/full", [] { std::abort(); }),
+  const testing::ScratchDirectory scratch;
+  // A limit on the size of files stands for the full disk.
+  const auto fail = [] {
+    static_cast<void>(std::signal(SIGXFSZ, SIG_IGN));
+    const rlimit limit{.rlim_cur = 512, .rlim_max = 512};
+    static_cast<void>(setrlimit(RLIMIT_FSIZE, &limit));
+    std::abort();
+  };
+  EXPECT_EXIT(fail_while_recording(scratch.path() / "f.trec", fail),
               ::testing::KilledBySignal(SIGABRT),
-              "signal 6: cannot write the last events to /dev/full, error 28");
+              "signal 6: cannot write the last events to .*f.trec, error 27");  // EFBIG.
+}
+
+TEST(AbnormalEnd, PipeInItsPlaceHoldsNobody) {
+  const testing::ScratchDirectory scratch;
+  const std::string path = scratch.path() / "pipe.trec";
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  EXPECT_EXIT(fail_while_recording(path, [] { std::abort(); }), ::testing::KilledBySignal(SIGABRT),
+              "signal 6: cannot write the last events to .*pipe.trec, error 17");  // EEXIST.
+}
+
+TEST(AbnormalEnd, OtherNameOfTheOldFileKeepsItsContent) {
+  const testing::ScratchDirectory scratch;
+  const std::string path = scratch.path() / "a.trec";
+  const std::string victim = scratch.file("victim", "precious");
+  std::filesystem::create_hard_link(victim, path);
+  EXPECT_EXIT(fail_while_recording(path, [] { std::abort(); }), ::testing::KilledBySignal(SIGABRT),
+              "signal 6: the last events are in .*a.trec");
+  expect_events_in(path, SIGABRT);
+  EXPECT_EQ(std::filesystem::file_size(victim), 8U);
 }
 
 /// Expects a recording of an operator's signal with this number of events.
@@ -133,38 +157,28 @@ TEST(AbnormalEnd, HandlersOfTheProgramStay) {
   std::signal(SIGTERM, before);
 }
 
-// The file is a pipe that is smaller than the recording, so the handler waits for its reader.
+// The recording is so large (32 MB) that the handler still writes when the file appears.
 TEST(AbnormalEnd, EndWaitsForTheThreadThatWritesTheFile) {
+  constexpr uint64_t kEvents = 1'000'000;
   const testing::ScratchDirectory scratch;
-  const std::string path = scratch.path() / "pipe";
-  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
-  const io::FileDescriptor reader(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
-  auto recorder = std::make_unique<FlightRecorder>(RecorderConfig{.events = 1U << 14});  // 512 KB.
+  const std::string path = scratch.path() / "large.trec";
+  auto recorder = std::make_unique<FlightRecorder>(RecorderConfig{.events = kEventsMax});
   Writer* const writer = recorder->add_writer(0);
-  for (uint64_t i = 0; i < 10'000; i++) writer->note({.kind = Kind::kRankJoined}, Instant());
+  for (uint64_t i = 0; i < kEvents; i++) writer->note({.kind = Kind::kRankJoined}, Instant());
   auto armed = std::make_unique<AbnormalEnd>(*recorder, "/nowhere", path);
   std::thread signalled([] { std::raise(SIGUSR2); });
-  pollfd written{reader.get(), POLLIN, 0};
-  ASSERT_EQ(poll(&written, 1, /*timeout=*/20'000), 1);
-  std::atomic<bool> is_over{false};
-  std::thread ending([&] {
-    armed.reset();
-    recorder.reset();
-    is_over.store(true);
-  });
-  EXPECT_FALSE(is_over.load());
-  ASSERT_EQ(fcntl(reader.get(), F_SETFL, 0), 0);  // Wait for the writer.
-  std::string text;
-  std::array<char, 65'536> part;
-  for (ssize_t size = 0; (size = read(reader.get(), part.data(), part.size())) > 0;) {
-    text.append(part.data(), static_cast<size_t>(size));
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (!std::filesystem::exists(path)) {
+    ASSERT_LT(std::chrono::steady_clock::now(), deadline);
+    std::this_thread::yield();
   }
-  signalled.join();
-  ending.join();
-  const auto recording = read_recording(std::as_bytes(std::span(text)));
+  armed.reset();
+  recorder.reset();
+  const auto recording = read_recording_file(path);
   ASSERT_TRUE(recording.has_value()) << recording.error().text;
   EXPECT_EQ(recording->problem, "");
-  EXPECT_EQ(recording->event_count(), 10'000U);
+  EXPECT_EQ(recording->event_count(), kEvents);
+  signalled.join();
 }
 
 TEST(AbnormalEnd, OneObjectAtATimeIsArmed) {

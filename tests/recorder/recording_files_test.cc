@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: names, the limit on files, and folders that do not do.
+// Method: names, the limit on files, folders that are refused, and files of other users.
 #include "recorder/recording_files.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 
+#include "recorder/recording.h"
 #include "tests/support/scratch_directory.h"
 
 namespace tributary::recorder {
@@ -137,6 +141,66 @@ TEST(RecordingFiles, FolderThatIsGoneIsOneAnswer) {
   const auto stored = files->store(Cause::kStall, "content");
   ASSERT_FALSE(stored.has_value());
   EXPECT_THAT(stored.error().text, HasSubstr(folder.string()));
+}
+
+TEST(RecordingFiles, RefusesAFolderThatOthersCanWriteTo) {
+  const testing::ScratchDirectory scratch;
+  for (const mode_t mode : {0770, 0777, 01777}) {
+    ASSERT_EQ(::chmod(scratch.path().c_str(), mode), 0);
+    const auto files = RecordingFiles::open(scratch.path(), "a");
+    ASSERT_FALSE(files.has_value()) << mode;
+    EXPECT_THAT(files.error().text, HasSubstr("another user can write to it; give a folder that"));
+  }
+  // A folder of one's own in such a folder, as in /tmp.
+  const std::string own = scratch.path() / "own";
+  ASSERT_EQ(::mkdir(own.c_str(), 0755), 0);
+  EXPECT_TRUE(RecordingFiles::open(own, "a").has_value());
+}
+
+TEST(RecordingFiles, FilesAreForTheirOwnerAlone) {
+  const testing::ScratchDirectory scratch;
+  const auto files = RecordingFiles::open(scratch.path(), "a");
+  const auto path = files->store(Cause::kStall, "content");
+  ASSERT_TRUE(path.has_value()) << path.error().text;
+  struct stat status {};
+  ASSERT_EQ(::stat(path->c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 07777U, 0600U);
+}
+
+TEST(RecordingFiles, LeavesLinksPipesAndFilesOfOthersAlone) {
+  const testing::ScratchDirectory scratch;
+  const std::string link = "a-20200110T000000.000Z-stall.trec";
+  const std::string pipe = "a-20200111T000000.000Z-stall.trec";
+  const std::string folder = "a-20200112T000000.000Z-stall.trec";
+  const std::string theirs = "a-20200113T000000.000Z-stall.trec";
+  std::filesystem::create_symlink(scratch.file("secret", "secret"), scratch.path() / link);
+  ASSERT_EQ(::mkfifo((scratch.path() / pipe).c_str(), 0666), 0);
+  std::filesystem::create_directory(scratch.path() / folder);
+  std::vector<std::string> names{link, pipe, folder};
+  if (::chown(scratch.file(theirs, "theirs").c_str(), 1234, 1234) == 0) names.push_back(theirs);
+  const auto files = RecordingFiles::open(scratch.path(), "a");
+  ASSERT_TRUE(files.has_value()) << files.error().text;
+  for (const std::string& name : names) EXPECT_EQ(files->read(name), std::nullopt) << name;
+  for (uint32_t i = 0; i <= kFilesMax; i++) {
+    static_cast<void>(
+        scratch.file("a-202002" + std::to_string(10 + i) + "T000000.000Z-stall.trec"));
+  }
+  ASSERT_TRUE(files->store(Cause::kStall, "content").has_value());
+  for (const RecordingFile& file : files->list()) {
+    EXPECT_EQ(std::ranges::find(names, file.name), names.end()) << file.name;
+  }
+  for (const std::string& name : names) {
+    EXPECT_TRUE(std::filesystem::is_symlink(scratch.path() / name) ||
+                std::filesystem::exists(scratch.path() / name));
+  }
+}
+
+TEST(RecordingFiles, DoesNotReadAFileThatIsTooLarge) {
+  const testing::ScratchDirectory scratch;
+  const std::string name = "a-20200110T000000.000Z-stall.trec";
+  std::filesystem::resize_file(scratch.file(name), kFileBytesMax + 1);  // Takes no space.
+  const auto files = RecordingFiles::open(scratch.path(), "a");
+  EXPECT_EQ(files->read(name), std::nullopt);
 }
 
 }  // namespace

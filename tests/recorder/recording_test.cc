@@ -4,7 +4,11 @@
 #include "recorder/recording.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <thread>
 
@@ -91,6 +95,41 @@ TEST(Recording, HoldsTheEventsOfEveryWriterAndTheirTexts) {
   EXPECT_EQ(core.lost, 0U);
   EXPECT_EQ(recording.sections[1].events[0].value, 77U);
   EXPECT_EQ(recording.left_out(), 1U);
+}
+
+/// Returns the clock that a recorder of this process names.
+std::array<char, 40> clock_of_this_process() {
+  const FlightRecorder recorder({.events = 64});
+  return read(recording_of(recorder, Cause::kCommand)).header.boot;
+}
+
+TEST(Recording, ProcessesOfOneTimeNamespaceNameOneClock) {
+  const auto clock = clock_of_this_process();
+  EXPECT_EQ(clock, clock_of_this_process());
+  if (clock[0] == '\0') GTEST_SKIP() << "the kernel tells no boot id";
+  EXPECT_EQ(clock[kTimeNamespaceAt - 1], '\0');  // Ends the text.
+}
+
+TEST(Recording, ProcessOfAnotherTimeNamespaceNamesAnotherClock) {
+  const auto clock = clock_of_this_process();
+  if (clock[0] == '\0') GTEST_SKIP() << "the kernel tells no boot id";
+  // unshare() moves the children of the calling thread. Exit codes: 0 and 1 for the answer, 2 for none.
+  const auto ask = [&] {
+    if (::unshare(CLONE_NEWTIME) != 0) std::_Exit(2);
+    const pid_t child = ::fork();
+    if (child == 0) std::_Exit(clock_of_this_process() == clock ? 1 : 0);
+    int status = 0;
+    if (::waitpid(child, &status, 0) != child || !WIFEXITED(status)) std::_Exit(1);
+    std::_Exit(WEXITSTATUS(status));
+  };
+  const pid_t process = ::fork();
+  ASSERT_GE(process, 0);
+  if (process == 0) ask();
+  int status = 0;
+  ASSERT_EQ(::waitpid(process, &status, 0), process);
+  ASSERT_TRUE(WIFEXITED(status));
+  if (WEXITSTATUS(status) == 2) GTEST_SKIP() << "only root may make a time namespace";
+  EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
 TEST(Recording, StatesHowManyEventsWereOverwritten) {

@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 namespace tributary::recorder {
 namespace {
 
@@ -32,6 +34,18 @@ std::vector<uint32_t> blocks_of(const std::vector<TimedEvent>& events) {
   std::vector<uint32_t> blocks;
   for (const TimedEvent& timed : events) blocks.push_back(timed.event.block);
   return blocks;
+}
+
+std::string as_text(const std::vector<Recording>& recordings) {
+  std::string text;
+  write_text(recordings, merge(recordings), [&text](std::string_view part) { text += part; });
+  return text;
+}
+
+nlohmann::json as_json(const std::vector<Recording>& recordings) {
+  std::string text;
+  write_json(recordings, merge(recordings), [&text](std::string_view part) { text += part; });
+  return nlohmann::json::parse(text);
 }
 
 constexpr Event arrival(int64_t at_ns, uint32_t rank, uint32_t block, uint32_t count = 1) {
@@ -67,6 +81,18 @@ TEST(Timeline, OneMachineIsOrderedByItsClock) {
   EXPECT_EQ(events[0].at_ns, kStartNs + 150);
 }
 
+TEST(Timeline, TimeNamespacesOfOneMachineMeetInUtc) {
+  std::vector<Recording> both{recording(false, "a", kStartNs, {arrival(200, 0, 2)}),
+                              recording(true, "a", kStartNs, {arrival(100, 0, 1)})};
+  both[1].header.to_monotonic_ns = 1'000'000'000'000'000;  // The namespace's offset.
+  both[1].header.boot[kTimeNamespaceAt] = 1;
+  EXPECT_FALSE(share_clock(both));
+  EXPECT_THAT(blocks_of(merge(both)), ElementsAre(1, 2));
+  EXPECT_THAT(as_text(both), HasSubstr("clocks: several machines or time namespaces"));
+  both[0].header.boot[kTimeNamespaceAt] = 1;
+  EXPECT_TRUE(share_clock(both));
+}
+
 TEST(Timeline, EventsOfOneTimeKeepTheirOrder) {
   const std::vector<Recording> one{
       recording(false, "a", 0, {arrival(5, 0, 3), arrival(5, 0, 1), arrival(5, 0, 2)})};
@@ -97,7 +123,7 @@ TEST(Timeline, TextNamesTimeTrackRankAndBlocks) {
   both[0].path = "rack1.trec";
   both[0].sections[0].lost = 4;
   both[1].problem = "the file ends early";
-  const std::string text = as_text(both, merge(both));
+  const std::string text = as_text(both);
   EXPECT_THAT(text, HasSubstr("rack1.trec: server rack1, host h, pid 0, written "
                               "2026-11-23 20:15:00.000000000 UTC (command): 1 events, 4 lost\n"));
   EXPECT_THAT(text, HasSubstr("  incomplete: the file ends early\n"));
@@ -117,13 +143,25 @@ TEST(Timeline, JsonHasTheSameEvents) {
                     .count = 1,
                     .value = 900});
   const std::vector<Recording> one{recording(false, "a", kStartNs, events)};
-  const auto json = as_json(one, merge(one));
+  const auto json = as_json(one);
   EXPECT_EQ(json["files"][0]["title"], "server rack1");
   ASSERT_EQ(json["rows"].size(), 2U);
   EXPECT_EQ(json["rows"][0]["event"], "arrived");
   EXPECT_EQ(json["rows"][0]["rank"], 2);
   EXPECT_EQ(json["rows"][1]["event"], "stalled");
   EXPECT_EQ(json["rows"][1]["value"], 900);
+}
+
+TEST(Timeline, JsonWithoutEventsHasNoRows) {
+  std::vector<Recording> both{recording(false, "a", kStartNs, {}),
+                              recording(true, "a", kStartNs, {})};
+  both[0].path = "not UTF-8: \xff";
+  const auto json = as_json(both);
+  EXPECT_EQ(json["files"].size(), 2U);
+  EXPECT_EQ(json["files"][0]["path"], "not UTF-8: \xef\xbf\xbd");
+  EXPECT_EQ(json["one_clock"], true);
+  EXPECT_TRUE(json["rows"].is_array());
+  EXPECT_TRUE(json["rows"].empty());
 }
 
 TEST(Timeline, AnyNumbersAreShown) {
@@ -133,7 +171,7 @@ TEST(Timeline, AnyNumbersAreShown) {
     both[0].header.to_monotonic_ns = at_ns;
     both[1].header.to_monotonic_ns = INT64_MIN;
     EXPECT_EQ(merge(both).size(), 2U);
-    EXPECT_FALSE(as_text(both, merge(both)).empty());
+    EXPECT_FALSE(as_text(both).empty());
   }
 }
 

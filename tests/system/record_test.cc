@@ -220,6 +220,13 @@ TEST_F(Record, BadFilesAndFlagsAreRefusedWithTheRemedy) {
                    "id=1,sources=1", "--record-dir", "/nonexistent"},
                   2),
               HasSubstr("--record-dir /nonexistent: No such file or directory"));
+  const std::string open_to_all = folder_ + "/open";
+  std::filesystem::create_directory(open_to_all);
+  std::filesystem::permissions(open_to_all, std::filesystem::perms::all);
+  EXPECT_THAT(run({"serve", "--listen", "127.0.0.1:" + std::to_string(free_port()), "--job",
+                   "id=1,sources=1", "--record-dir", open_to_all},
+                  2),
+              HasSubstr("--record-dir " + open_to_all + ": another user can write to it; give a"));
   EXPECT_THAT(
       run({"serve", "--job", "id=1,sources=1", "--record", "off", "--record-events", "128"}, 2),
       HasSubstr("--record-events needs --record on"));

@@ -17,6 +17,7 @@
 namespace tributary::io {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 TEST(LocalPortTest, PacketsTravelBothWays) {
@@ -257,17 +258,57 @@ TEST(LocalPortTest, RefusesAddressesOfOtherMachines) {
 TEST(LocalPortTest, RefusesAServerThatDoesNotListen) {
   const auto port = *UdpPort::open({.local = Endpoint::ipv4(0x7f000001, 0)});
   EXPECT_THAT(Client(port->local()).error,
-              HasSubstr("no answer at the Unix socket @tributary-127.0.0.1:"));
+              AllOf(HasSubstr("cannot connect to the Unix socket @tributary-127.0.0.1:"),
+                    HasSubstr("Connection refused")));
 }
 
+/// Listens on the Unix name of an address, as any user may. The tests use an address each, so that
+/// none gets a port whose name is taken.
+class Squatter {
+ public:
+  explicit Squatter(const Endpoint& address, int backlog = 8) : socket_(unix_socket().value()) {
+    EXPECT_TRUE(bind_name(socket_.get(), local_name(address)).has_value());
+    EXPECT_EQ(::listen(socket_.get(), backlog), 0);
+  }
+  /// Returns whether a client has connected.
+  [[nodiscard]] bool has_caller() const {
+    return FileDescriptor(::accept(socket_.get(), nullptr, nullptr)).is_open();
+  }
+
+ private:
+  FileDescriptor socket_;
+};
+
 TEST(LocalPortTest, RefusesAServerThatDoesNotHoldTheUdpAddress) {
-  Endpoint
-      address;  // No other test uses 127.0.0.3, so none gets this port while its name is taken.
-  { address = UdpPort::open({.local = Endpoint::ipv4(0x7f000003, 0)}).value()->local(); }
-  const auto squatter = unix_socket();
-  ASSERT_TRUE(bind_name(squatter->get(), local_name(address)).has_value());
-  ASSERT_EQ(::listen(squatter->get(), 1), 0);
-  EXPECT_THAT(Client(address).error, HasSubstr("who does not hold the UDP address 127.0.0.3:"));
+  const Endpoint address = UdpPort::open({.local = Endpoint::ipv4(0x7f000003, 0)}).value()->local();
+  const Squatter squatter(address);
+  EXPECT_THAT(Client(address).error,
+              HasSubstr("the kernel names no user of this machine who holds the UDP address"));
+  EXPECT_FALSE(squatter.has_caller());
+}
+
+TEST(LocalPortTest, AsksOnlyAtTheNameOfTheUdpAddress) {
+  // As if another user held [::] for IPv6 alone, which the kernel allows beside the server's IPv4.
+  const auto port = *UdpPort::open({.local = Endpoint::ipv4(0x7f000005, 0)});
+  Endpoint any;
+  any.port = port->local().port;
+  const Squatter at_any(any);
+  const Squatter at_any_ipv4(Endpoint::ipv4(0, any.port));
+  EXPECT_THAT(Client(port->local()).error, HasSubstr("Connection refused"));
+  EXPECT_FALSE(at_any.has_caller());
+  EXPECT_FALSE(at_any_ipv4.has_caller());
+}
+
+TEST(LocalPortTest, FullQueueOfCallersSendsNobodyToAnotherName) {
+  const auto port = *UdpPort::open({.local = Endpoint::ipv4(0x7f000006, 0)});
+  const Squatter server(port->local(), 0);  // Takes one caller.
+  Endpoint any;
+  any.port = port->local().port;
+  const Squatter at_any(any);
+  const auto caller = unix_socket();
+  ASSERT_TRUE(connect_name(caller->get(), local_name(port->local())).has_value());
+  EXPECT_THAT(Client(port->local()).error, HasSubstr("Resource temporarily unavailable"));
+  EXPECT_FALSE(at_any.has_caller());
 }
 
 TEST(LocalPortTest, TwoServersCannotHaveOneAddress) {

@@ -12,7 +12,6 @@
 namespace tributary::io {
 namespace {
 
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 Endpoint at(const char* text) { return *Endpoint::parse(text); }
@@ -36,14 +35,6 @@ const LocalWelcome kWelcome{
 TEST(LocalSocketTest, NamesFollowTheUdpAddress) {
   EXPECT_EQ(local_name(at("10.0.0.1:12000")), "tributary-10.0.0.1:12000");
   EXPECT_EQ(local_name(at("[::1]:1")), "tributary-[::1]:1");
-}
-
-TEST(LocalSocketTest, CandidatesAreTheSocketsThatTheKernelWouldChoose) {
-  Endpoint any;
-  any.port = 12000;
-  EXPECT_THAT(listen_candidates(at("10.0.0.1:12000")),
-              ElementsAre(at("10.0.0.1:12000"), Endpoint::ipv4(0, 12000), any));
-  EXPECT_THAT(listen_candidates(at("[fd00::1]:12000")), ElementsAre(at("[fd00::1]:12000"), any));
 }
 
 TEST(LocalSocketTest, OwnAddresses) {
