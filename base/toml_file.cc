@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/errno_text.h"
+#include "base/toml_limits.h"
 
 namespace tributary {
 namespace {
@@ -51,16 +52,37 @@ void collect(const toml::table& table, const std::string& path, const std::strin
   }
 }
 
+/// Reads a file or pipe of at most kTomlBytesMax bytes. A device may have no end.
+Result<std::string> read_text(const std::string& path, const std::string& named) {
+  std::error_code error;
+  const std::filesystem::file_status status = std::filesystem::status(path, error);
+  if (is_directory(status)) {
+    return failure(fmt::format("{}: is a folder; allowed: a TOML file", named));
+  }
+  if (exists(status) && !is_regular_file(status) && !is_fifo(status)) {
+    return failure(fmt::format("{}: is neither a file nor a pipe; allowed: a TOML file", named));
+  }
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return system_failure(errno, fmt::format("{}: cannot be read", named));
+  std::string text(kTomlBytesMax + 1, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (file.bad()) return failure(fmt::format("{}: cannot be read to its end", named));
+  text.resize(static_cast<size_t>(file.gcount()));
+  if (text.size() <= kTomlBytesMax) return text;
+  return failure(
+      fmt::format("{}: is too large; allowed: a TOML file of {} bytes", named, kTomlBytesMax));
+}
+
 }  // namespace
 
 Result<toml::table> parse_toml_file(const std::string& path, const std::string& named) {
-  if (std::error_code error; std::filesystem::is_directory(path, error)) {
-    return failure(fmt::format("{}: is a folder; allowed: a TOML file", named));
+  const auto text = read_text(path, named);
+  if (!text) return tl::unexpected(text.error());
+  if (const auto checked = check_toml_limits(*text, path); !checked) {
+    return tl::unexpected(checked.error());
   }
-  std::ifstream file(path);
-  if (!file) return system_failure(errno, fmt::format("{}: cannot be read", named));
   try {
-    return toml::parse(file, path);
+    return toml::parse(*text, path);
   } catch (const toml::parse_error& error) {
     return failure(fmt::format("{}:{}: is not TOML: {}; texts and addresses need quotes", path,
                                error.source().begin.line, error.description()));

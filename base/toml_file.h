@@ -3,7 +3,8 @@
 /// The keys of a TOML file, each with its file and line, for key tables (base/key_table.h) and
 /// error messages.
 ///
-/// Errors:  An Error names the file that cannot be read, or the file and line that is not TOML.
+/// Errors:  An Error names the file that cannot be read, or the file and line that is not TOML or
+///          beyond the limits of base/toml_limits.h.
 /// Threads: Pure functions.
 /// Tests:   tests/base/toml_file_test.cc
 #pragma once
@@ -18,7 +19,7 @@
 
 namespace tributary {
 
-/// Parses a file.
+/// Parses a file or pipe of at most kTomlBytesMax bytes.
 /// @param named The file's name in the message if it cannot be read: the path, or flag and path.
 [[nodiscard]] Result<toml::table> parse_toml_file(const std::string& path,
                                                   const std::string& named);

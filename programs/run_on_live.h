@@ -66,12 +66,20 @@ class CapturePort final : public engine::PortQueue {
 };
 
 /// Runs the timer threads that are due between two packets, each at its own time. After kGapMax those
-/// that remain run once, at `until`.
+/// that remain run once, at `until`. A program with skip_idle() passes over times at which its timer
+/// threads would visit nothing.
 template <engine::LiveProgram App>
 void run_timers(engine::LiveCore<App>& core, Instant since, Instant until) {
+  const auto skip_idle = [&] {
+    if constexpr (requires { core.program().skip_idle(since, until); }) {
+      core.program().skip_idle(since, until);
+    }
+  };
   const Instant rest_from = since + kGapMax;
+  skip_idle();
   for (Instant due = core.program().next_due(); due <= std::min(until, rest_from);) {
     core.run_once(due);
+    skip_idle();
     const Instant next = core.program().next_due();
     TRIB_ASSERT(next > due);
     due = next;

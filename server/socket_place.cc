@@ -23,6 +23,8 @@ namespace tributary::server {
 namespace {
 
 constexpr std::string_view kSuffix = ".sock";
+/// In a socket's folder. No server can have this name: see check_name().
+constexpr const char* kLockFile = "/.lock";
 constexpr size_t kNameMax = 64;
 constexpr mode_t kOwnerOnly = 0700;
 /// Servers that start at the same time hold the lock for milliseconds.
@@ -41,14 +43,43 @@ std::string why_not_writable(const std::string& folder) {
   return access(folder.c_str(), W_OK | X_OK) == 0 ? std::string() : errno_text(errno);
 }
 
-/// Locks a file for this process alone. Another user may hold the lock for as long as he likes.
-bool lock_within(int file, std::chrono::milliseconds limit) {
+/// Opens the lock's file, or makes it. A file that root makes gets the folder's owner, so that a
+/// server of that user can open it, too. @return not open: see errno.
+io::FileDescriptor open_lock(const std::string& folder, const std::string& path) {
+  io::FileDescriptor file(open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC,
+                               S_IRUSR | S_IWUSR));
+  struct stat status {};
+  if (file.is_open() && geteuid() == 0 && stat(folder.c_str(), &status) == 0) {
+    // A failure leaves it to root, whose servers can still start.
+    static_cast<void>(fchown(file.get(), status.st_uid, status.st_gid) == 0);
+  }
+  return file;
+}
+
+/// Tells whether the open file is the one at `path`: its previous holder removes it.
+bool is_at(int file, const std::string& path) {
+  struct stat opened {
+  }, named{};
+  return fstat(file, &opened) == 0 && lstat(path.c_str(), &named) == 0 &&
+         opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
+}
+
+/// Locks the file at `path` for this process alone, and makes it if necessary.
+/// @return not open: see errno. EWOULDBLOCK: another process holds the lock.
+io::FileDescriptor lock_within(const std::string& folder, const std::string& path,
+                               std::chrono::milliseconds limit) {
   const auto deadline = std::chrono::steady_clock::now() + limit;
-  while (flock(file, LOCK_EX | LOCK_NB) != 0) {
-    if (std::chrono::steady_clock::now() >= deadline) return false;
+  while (true) {
+    io::FileDescriptor file = open_lock(folder, path);
+    if (!file.is_open()) return file;
+    if (flock(file.get(), LOCK_EX | LOCK_NB) == 0 && is_at(file.get(), path)) return file;
+    if (std::chrono::steady_clock::now() >= deadline) {
+      file = {};
+      errno = EWOULDBLOCK;
+      return {};
+    }
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
-  return true;
 }
 
 /// Returns the sockets in a folder, whether their servers run or not.
@@ -185,17 +216,25 @@ int process_at(const std::string& path) {
   return listener.pid;
 }
 
+SocketClaim::~SocketClaim() {
+  // The lock ends after this. A process that has opened the removed file opens the next one.
+  if (lock_.is_open()) unlink(path_.c_str());
+}
+
 Result<SocketClaim> claim_socket(const std::string& path) {
   const std::string folder = std::filesystem::path(path).parent_path();
-  SocketClaim claim{io::FileDescriptor(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC))};
-  if (!claim.folder_lock.is_open()) {
-    return system_failure(errno, fmt::format("control socket {}", path));
+  const std::string lock_path = folder + kLockFile;
+  io::FileDescriptor lock = lock_within(folder, lock_path, kLockWithin);
+  if (!lock.is_open() && errno == EWOULDBLOCK) {
+    return failure(
+        fmt::format("control socket {}: another process of this user has locked the folder; to "
+                    "fix: see fuser {}",
+                    path, lock_path));
   }
-  if (!lock_within(claim.folder_lock.get(), kLockWithin)) {
-    return failure(fmt::format(
-        "control socket {}: another process has locked the folder; to fix: see fuser {}", path,
-        folder));
+  if (!lock.is_open()) {
+    return system_failure(errno, fmt::format("control socket {}: lock {}", path, lock_path));
   }
+  SocketClaim claim(lock_path, std::move(lock));
   // A connection to a file of another kind fails as one to a stale socket.
   struct stat status {};
   if (lstat(path.c_str(), &status) == 0 && !S_ISSOCK(status.st_mode)) {

@@ -11,6 +11,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -44,8 +45,21 @@ enum class SocketState {
 [[nodiscard]] int process_at(const std::string& path);
 
 /// The right to bind a socket in a folder. Two servers that start at once take turns.
-struct SocketClaim {
-  io::FileDescriptor folder_lock;
+///
+/// The claim is a lock on FOLDER/.lock, which only the folder's owner and root can open: any user who
+/// can read the folder could lock the folder itself. The destructor removes the file. A file that a
+/// killed server left is not locked, so it is taken over.
+class SocketClaim {
+ public:
+  SocketClaim(std::string path, io::FileDescriptor lock)
+      : path_(std::move(path)), lock_(std::move(lock)) {}
+  SocketClaim(SocketClaim&&) = default;
+  SocketClaim& operator=(SocketClaim&&) = delete;
+  ~SocketClaim();
+
+ private:
+  std::string path_;         ///< Of the lock's file.
+  io::FileDescriptor lock_;  ///< Not open if the claim was moved away.
 };
 /// Removes the stale sockets in the folder of `path`. @return an Error if a server answers at `path`.
 /// The caller keeps the claim until its socket listens.

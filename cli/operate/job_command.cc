@@ -70,7 +70,7 @@ int ask(const JobFlags& flags, const Question& question,
 
 int run_list(const JobFlags& flags) {
   return ask(flags, {"GET", "/v1/jobs"}, [&flags](const json& answer) {
-    print("{}", flags.server.as_json ? answer.dump(2) + "\n" : job_list_text(answer.at("jobs")));
+    print_answer(flags.server.as_json ? answer.dump(2) + "\n" : job_list_text(answer.at("jobs")));
   });
 }
 

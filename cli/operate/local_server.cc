@@ -3,18 +3,22 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
+#include <sstream>
 #include <string_view>
 
+#include "auth/private_file.h"
+#include "base/terminal_text.h"
 #include "cli/console.h"
 #include "cli/settings.h"
 #include "cli/version.h"
+#include "server/control/tokens.h"
 #include "server/socket_place.h"
 
 namespace tributary::cli {
 namespace {
 
 constexpr std::string_view kHttp = "http://";
+constexpr const char* kTokenFileFlag = "--token-file";
 /// How a server refers to the body of a request. See control/job_routes.h.
 constexpr std::string_view kOfBody = "body: ";
 
@@ -27,9 +31,14 @@ Result<ChosenServer> server_at(const ServerChoice& choice) {
                     "of the server's --http",
                     choice.url));
   }
+  if (choice.token_file.empty()) return ChosenServer{url, {url}};
+  const auto text =
+      auth::read_private_file(kTokenFileFlag, choice.token_file, control::kTokenFileBytesMax);
+  if (!text) return tl::unexpected(text.error());
   std::string token;
-  if (!choice.token_file.empty() && !(std::ifstream(choice.token_file) >> token)) {
-    return failure(fmt::format("--token-file {}: there is no token to read", choice.token_file));
+  if (!(std::istringstream(*text) >> token)) {
+    return failure(
+        fmt::format("{} {}: there is no token to read", kTokenFileFlag, choice.token_file));
   }
   return ChosenServer{url, {url, token}};
 }
@@ -59,8 +68,8 @@ void add_server_name(CLI::App& command, ServerChoice& choice) {
           ->type_name("URL")
           ->excludes(name);
   command
-      .add_option("--token-file", choice.token_file,
-                  "With --url: file whose first word is the token")
+      .add_option(kTokenFileFlag, choice.token_file,
+                  "With --url: file whose first word is the token; only its owner may read it")
       ->type_name("FILE")
       ->needs(url);
 }
@@ -98,8 +107,10 @@ int fail(const char* command, const Error& error) {
   // The server names the part of the request at fault: here that is a flag of this command.
   std::string_view text = error.text;
   if (text.starts_with(kOfBody)) text.remove_prefix(kOfBody.size());
-  print_error("tributary {}: {}\n", command, text);
+  print_error("tributary {}: {}\n", command, terminal_text(text));
   return 1;
 }
+
+void print_answer(std::string_view text) { print("{}", terminal_text(text, LineEnds::kKeep)); }
 
 }  // namespace tributary::cli

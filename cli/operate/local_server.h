@@ -11,6 +11,7 @@
 #include <CLI/CLI.hpp>
 #include <functional>
 #include <string>
+#include <string_view>
 
 #include "base/result.h"
 #include "server/control/http_client.h"
@@ -44,7 +45,11 @@ void add_json_output(CLI::App& command, ServerChoice& choice);
 int ask_server(const char* command, const ServerChoice& choice, const std::string& path,
                const std::function<int(const ChosenServer&)>& ask);
 
-/// Prints "tributary COMMAND: TEXT". @return exit status 1.
+/// Prints "tributary COMMAND: TEXT", harmless to a terminal. @return exit status 1.
 int fail(const char* command, const Error& error);
+
+/// Prints text or JSON that holds texts of a server or recording. Its lines stay, and a terminal sees
+/// no other control character. JSON keeps its value.
+void print_answer(std::string_view text);
 
 }  // namespace tributary::cli

@@ -9,6 +9,7 @@
 #include "cli/console.h"
 #include "cli/operate/local_server.h"
 #include "cli/settings.h"
+#include "server/control/answer_json.h"
 #include "server/control/http_client.h"
 #include "server/log/log.h"
 
@@ -39,15 +40,16 @@ int show(const LogFlags& flags, const ChosenServer& server) {
   const auto body = control::get_bytes(server.address, kLogPath);
   if (!body) return fail(kCommand, body.error());
   // The fields of a line keep their order.
-  auto log = ordered_json::parse(*body, nullptr, /*allow_exceptions=*/false);
-  if (!log.is_object() || !log.contains("rows") || !log["rows"].is_array()) {
+  auto log = control::read_answer_json<ordered_json>(*body);
+  if (!log) return fail(kCommand, {"the server's answer " + log.error().text});
+  if (!log->is_object() || !log->contains("rows") || !log->at("rows").is_array()) {
     return fail(kCommand, {"the server's answer is not a log"});
   }
-  ordered_json& rows = log["rows"];
+  ordered_json& rows = log->at("rows");
   const size_t shown = std::min<size_t>(flags.lines, rows.size());
   rows.erase(rows.begin(), rows.end() - static_cast<std::ptrdiff_t>(shown));
   if (flags.server.as_json) {
-    print("{}\n", log.dump(2));
+    print_answer(log->dump(2) + "\n");
     return 0;
   }
   for (const ordered_json& row : rows) print("{}\n", server::log_text(row));

@@ -40,17 +40,19 @@ int show_state(const RecordFlags& flags, const ChosenServer& server) {
   const auto state = control::get(server.address, kRecorderPath);
   if (!state) return fail(kCommand, state.error());
   if (flags.server.as_json) {
-    print("{}\n", state->dump(2));
+    print_answer(state->dump(2) + "\n");
     return 0;
   }
   const auto last_file = state->at("last_file").get<std::string>();
   const auto last_error = state->at("last_error").get<std::string>();
-  print("{}: {}, {} events for each core; {} recorded, {} overwritten, {} left out\n", server.name,
-        state->at("on").get<bool>() ? "records" : "does not record",
-        state->at("events_per_core").dump(), state->at("recorded").dump(),
-        state->at("overwritten").dump(), state->at("left_out").dump());
-  if (!last_file.empty()) print("last file: {}\n", last_file);
-  if (!last_error.empty()) print("last error: {}\n", last_error);
+  std::string text =
+      fmt::format("{}: {}, {} events for each core; {} recorded, {} overwritten, {} left out\n",
+                  server.name, state->at("on").get<bool>() ? "records" : "does not record",
+                  state->at("events_per_core").dump(), state->at("recorded").dump(),
+                  state->at("overwritten").dump(), state->at("left_out").dump());
+  if (!last_file.empty()) text += fmt::format("last file: {}\n", last_file);
+  if (!last_error.empty()) text += fmt::format("last error: {}\n", last_error);
+  print_answer(text);
   return 0;
 }
 
@@ -60,7 +62,7 @@ int run_status(const RecordFlags& flags) {
 }
 
 int dump(const RecordFlags& flags, const ChosenServer& server) {
-  const auto bytes = control::get_bytes(server.address, kRecordingPath);
+  const auto bytes = control::get_recording(server.address, kRecordingPath);
   if (!bytes) return fail(kCommand, bytes.error());
   const auto recording = recorder::read_recording(std::as_bytes(std::span(*bytes)));
   if (!recording) return fail(kCommand, {"the server's answer " + recording.error().text});
@@ -86,8 +88,6 @@ int run_switch(const RecordFlags& flags, bool on) {
   });
 }
 
-void print_part(std::string_view text) { print("{}", text); }
-
 int run_show(const RecordFlags& flags) {
   std::vector<recorder::Recording> recordings;
   for (const std::string& path : flags.files) {
@@ -112,9 +112,9 @@ int run_show(const RecordFlags& flags) {
     return 0;
   }
   if (flags.server.as_json) {
-    recorder::write_json(recordings, events, print_part);
+    recorder::write_json(recordings, events, print_answer);
   } else {
-    recorder::write_text(recordings, events, print_part);
+    recorder::write_text(recordings, events, print_answer);
   }
   return 0;
 }

@@ -219,10 +219,11 @@ int show_status(const AskFlags& flags, const ChosenServer& server) {
     const auto status = status_of(server.address, earlier);
     if (!status) return fail("status", status.error());
     if (flags.server.as_json) {
-      print("{}\n", status->dump(flags.watch ? -1 : 2));
+      print_answer(status->dump(flags.watch ? -1 : 2) + "\n");
     } else {
       const std::string text = status_text(*status, output_columns(STDOUT_FILENO));
-      print("{}{}", flags.watch ? before_screen(earlier.is_null()) : "", text);
+      print("{}", flags.watch ? before_screen(earlier.is_null()) : "");
+      print_answer(text);
     }
     // A closed pipe ends --watch; main() reports the failed write.
     if (!flags.watch || std::fflush(stdout) != 0) return 0;
@@ -244,9 +245,9 @@ int show_who(const AskFlags& flags, const ChosenServer& server) {
     if (!flags.job || row.at("job") == *flags.job) rows.push_back(row);
   }
   if (flags.server.as_json) {
-    print("{}\n", json{{"command", "who"}, {"server", server.name}, {"rows", rows}}.dump(2));
+    print_answer(json{{"command", "who"}, {"server", server.name}, {"rows", rows}}.dump(2) + "\n");
   } else {
-    print("{}", fold_text(who_text(rows), output_columns(STDOUT_FILENO)));
+    print_answer(fold_text(who_text(rows), output_columns(STDOUT_FILENO)));
   }
   return 0;
 }

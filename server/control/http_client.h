@@ -3,11 +3,14 @@
 /// Asks a running server over its control socket or its TCP port.
 ///
 /// Threads: Any.
-/// Errors:  One line with the socket's path or the URL, the cause and the remedy.
-/// Tests:   tests/server/control/http_server_test.cc, http_server_tcp_test.cc
+/// Errors:  One line with the socket's path or the URL, the cause and the remedy. The server's own
+///          error text is a stranger's: print it through terminal_text().
+/// Memory:  An answer is bounded in time, size and depth, whatever the server sends.
+/// Tests:   tests/server/control/http_client_test.cc, http_server_test.cc, http_server_tcp_test.cc
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
@@ -16,8 +19,14 @@
 
 namespace tributary::control {
 
-/// The longest wait for an answer. A healthy server answers within 50 ms.
+/// The longest time for a connection, and the longest for a whole answer. A healthy server answers
+/// within 50 ms.
 inline constexpr std::chrono::seconds kAnswerWithin{5};
+inline constexpr size_t kAnswerBytesMax = size_t{64} << 20;
+/// A recording may be large and its network slow. None of its parts may take longer than
+/// kAnswerWithin.
+inline constexpr std::chrono::seconds kRecordingWithin{120};
+inline constexpr size_t kRecordingBytesMax = size_t{1} << 30;
 
 /// Where a server answers.
 struct ServerAddress {
@@ -35,6 +44,9 @@ struct ServerAddress {
 
 /// Sends "GET path" to the server. @return the body of the answer, whatever its type.
 [[nodiscard]] Result<std::string> get_bytes(const ServerAddress& server, const std::string& path);
+/// Does the same within the limits of a recording.
+[[nodiscard]] Result<std::string> get_recording(const ServerAddress& server,
+                                                const std::string& path);
 
 /// Sends a request of another method, as get() does. A status from 200 to 299 is a success.
 /// @param path May have a query. @param body Null: none.

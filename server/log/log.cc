@@ -12,6 +12,7 @@
 #include <iterator>
 
 #include "base/pipe_signal_guard.h"
+#include "base/terminal_text.h"
 #include "server/json_text.h"
 
 namespace tributary::server {
@@ -93,7 +94,8 @@ std::string log_text(const nlohmann::ordered_json& line) {
   for (const auto& [name, value] : line.items()) {
     if (name != "time" && name != "level") text += fmt::format(" {}={}", name, text_of(value));
   }
-  return text;
+  // Names and numbers have no quotes, and JSON leaves DEL and C1 as they are.
+  return terminal_text(text);
 }
 
 void Log::write(LogLevel level, std::string_view event, const LogFields& fields) {

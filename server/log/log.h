@@ -39,7 +39,7 @@ inline constexpr uint32_t kLogLinesKept = 1000;
 /// The fields of a line after its event, in order. Values are numbers or texts.
 using LogFields = nlohmann::ordered_json;
 
-/// Returns a line's text from its JSON, as Log writes both.
+/// Returns a line's text from its JSON, as Log writes both. It is harmless to a terminal.
 /// @throws nlohmann::json::type_error if `time` or `level` is not a text.
 [[nodiscard]] std::string log_text(const nlohmann::ordered_json& line);
 

@@ -2,17 +2,23 @@
 // Method: folders and sockets in a scratch directory: trusted and untrusted, live and stale.
 #include "server/socket_place.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <thread>
+#include <vector>
 
 #include "tests/support/sanitized.h"
 #include "tests/support/scratch_directory.h"
@@ -111,6 +117,62 @@ TEST(SocketPlace, AServerRemovesTheSocketsOfKilledOnes) {
   EXPECT_TRUE(std::filesystem::exists(path_of("running")));
   EXPECT_EQ(probe(path_of("running")), SocketState::kAnswers);
   EXPECT_TRUE(std::filesystem::exists(file));  // No socket, so not ours.
+}
+
+// Every user who can read the folder can lock it.
+TEST(SocketPlace, ALockOnTheFolderDelaysNobody) {
+  const testing::ScratchDirectory scratch;
+  const io::FileDescriptor folder(open(scratch.path().c_str(), O_RDONLY | O_DIRECTORY));
+  ASSERT_EQ(flock(folder.get(), LOCK_EX), 0);
+  const auto began = std::chrono::steady_clock::now();
+  const auto claim = claim_socket(socket_path(scratch.path(), "box"));
+  ASSERT_TRUE(claim.has_value()) << claim.error().text;
+  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(4));
+  struct stat status {};
+  ASSERT_EQ(stat((scratch.path() / ".lock").c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777U, 0600U);
+}
+
+TEST(SocketPlace, AFileThatAKilledServerLeftIsTakenOver) {
+  const testing::ScratchDirectory scratch;
+  const std::string left = scratch.file(".lock", "x");
+  EXPECT_TRUE(claim_socket(socket_path(scratch.path(), "box")).has_value());
+  EXPECT_FALSE(std::filesystem::exists(left));
+}
+
+TEST(SocketPlace, TheLockIsNoLink) {
+  const testing::ScratchDirectory scratch;
+  std::filesystem::create_symlink(scratch.file("precious", "x"), scratch.path() / ".lock");
+  const auto claim = claim_socket(socket_path(scratch.path(), "box"));
+  ASSERT_FALSE(claim.has_value());
+  EXPECT_THAT(claim.error().text, HasSubstr("/.lock"));
+  EXPECT_TRUE(std::filesystem::exists(scratch.path() / "precious"));
+}
+
+TEST(SocketPlace, ServersThatStartAtOnceTakeTurns) {
+  constexpr uint32_t kThreads = 8, kTurns = 50;
+  const testing::ScratchDirectory scratch;
+  std::atomic<int> holders = 0;
+  std::atomic<uint32_t> overlaps = 0, claims = 0;
+  {
+    std::vector<std::jthread> threads;
+    for (uint32_t i = 0; i < kThreads; i++) {
+      threads.emplace_back([&, i] {
+        const std::string path = socket_path(scratch.path(), std::to_string(i));
+        for (uint32_t turn = 0; turn < kTurns; turn++) {
+          const auto claim = claim_socket(path);
+          if (!claim) continue;
+          claims++;
+          if (holders.fetch_add(1) != 0) overlaps++;
+          std::this_thread::yield();
+          holders.fetch_sub(1);
+        }
+      });
+    }
+  }
+  EXPECT_EQ(overlaps, 0U);
+  EXPECT_GT(claims, 0U);
+  EXPECT_TRUE(std::filesystem::is_empty(scratch.path()));
 }
 
 TEST(SocketPlace, FilesOfAnotherKindAreRefusedAndKept) {

@@ -360,7 +360,7 @@ TEST_F(Control, HttpTakesCommandsWithATokenThatMayWrite) {
   EXPECT_THAT(run({"status", "--url", "box"}, 2), HasSubstr("allowed: http://HOST:PORT"));
   EXPECT_THAT(run({"status", "--url", "http://127.0.0.1:1"}, 1), HasSubstr("does not answer"));
   EXPECT_THAT(run({"status", "--url", url, "--token-file", "/none"}, 2),
-              HasSubstr("--token-file /none: there is no token to read"));
+              HasSubstr("--token-file /none: is not a readable file"));
   EXPECT_EQ(server.stop(), 0);
 }
 

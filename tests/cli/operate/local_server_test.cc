@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <memory>
@@ -113,16 +114,81 @@ TEST_F(LocalServerTest, MissingTokenNamesTheFlag) {
   const testing::ScratchDirectory scratch;
   const std::string path = scratch.file("token");
   std::ofstream(path) << "0123456789abcdef\n";
+  EXPECT_EQ(run({"status", "--token-file", path}), kExitUsage);
+  EXPECT_EQ(errors_, "tributary status: --token-file " + path +
+                         ": other users can read it; run: chmod 600 " + path + "\n");
+  std::filesystem::permissions(path, std::filesystem::perms::owner_read);
   EXPECT_EQ(run({"status", "--token-file", path}), 1);
   EXPECT_EQ(errors_, "tributary status: send the header\n");  // The server knows more.
 }
 
 TEST_F(LocalServerTest, WrongFlagsAreAUsageError) {
   EXPECT_EQ(run({"who", "--token-file", "/nonexistent"}), kExitUsage);
-  EXPECT_THAT(errors_, HasSubstr("--token-file /nonexistent: there is no token to read"));
+  EXPECT_THAT(errors_, HasSubstr("--token-file /nonexistent: is not a readable file"));
+  EXPECT_EQ(run({"who", "--token-file", "/dev/zero"}), kExitUsage);
+  EXPECT_THAT(errors_, HasSubstr("--token-file /dev/zero: is not a readable file"));
   url_ = "https://127.0.0.1:1";
   EXPECT_EQ(run({"job", "list"}), kExitUsage);
   EXPECT_THAT(errors_, HasSubstr("--url 'https://127.0.0.1:1' is not allowed"));
+}
+
+/// Returns whether a text has a byte that a terminal takes as a command: C0 but for newlines, DEL, C1.
+bool has_control(const std::string& text) {
+  return std::ranges::any_of(
+             text, [](char c) { return (c >= 0 && c < ' ' && c != '\n') || c == 0x7f; }) ||
+         text.find("\xc2\x9b") != std::string::npos;
+}
+
+TEST_F(LocalServerTest, TextsOfAServerDoNotReachTheTerminalRaw) {
+  const std::string evil = "\x1b]0;pwned\x07\u009b31m\x7f";
+  const std::string shown = "\\u001b]0;pwned\\u0007\\u009b31m\\u007f";
+  status_ = 409;
+  body_ = nlohmann::json{{"error", evil + "\nx"}}.dump();
+  EXPECT_EQ(run({"job", "list"}), 1);
+  EXPECT_EQ(errors_, "tributary job: " + shown + "\\u000ax\n");
+  status_ = 200;
+  const nlohmann::json log{
+      {"rows", {{{"time", evil}, {"level", evil}, {evil, evil}, {"event", "a\u009b"}}}}};
+  const nlohmann::json who{{"rows",
+                            {{{"job", 1},
+                              {"missing", {2}},
+                              {"block", evil},
+                              {"since_ms", evil},
+                              {"last_heard_ms", 1},
+                              {"address", evil},
+                              {"advice", evil}}}}};
+  const nlohmann::json record{{"on", true},        {"events_per_core", evil}, {"recorded", 1},
+                              {"overwritten", 1},  {"left_out", 1},           {"last_file", evil},
+                              {"last_error", evil}};
+  const std::vector<std::pair<nlohmann::json, std::vector<std::string>>> answers{
+      {log, {"log"}}, {who, {"who"}}, {record, {"record", "status"}}};
+  for (const auto& [answer, words] : answers) {
+    body_ = answer.dump();
+    EXPECT_EQ(run(words), 0) << errors_;
+    EXPECT_THAT(output_, HasSubstr(shown));
+    EXPECT_FALSE(has_control(output_)) << output_;
+    std::vector<std::string> as_json = words;
+    as_json.emplace_back("--json");
+    EXPECT_EQ(run(as_json), 0) << errors_;
+    EXPECT_FALSE(has_control(output_)) << output_;
+    const auto printed = nlohmann::json::parse(output_);
+    if (answer.contains("rows")) {
+      EXPECT_EQ(printed.at("rows"), answer.at("rows"));
+    } else {
+      EXPECT_EQ(printed, answer);
+    }
+  }
+}
+
+TEST_F(LocalServerTest, DeepAnswersAreOneLine) {
+  for (const size_t depth : {100U, 300'000U}) {
+    body_ = "{\"rows\":" + std::string(depth, '[') + std::string(depth, ']') + "}";
+    for (const std::string command : {"status", "who", "log"}) {
+      EXPECT_EQ(run({command, "--json"}), 1);
+      EXPECT_THAT(errors_, HasSubstr("answer")) << command;
+      EXPECT_THAT(errors_, ::testing::EndsWith(" has more than 64 levels\n")) << command;
+    }
+  }
 }
 
 TEST_F(LocalServerTest, WatchedStatusInAFileHasNoEscapeSequences) {

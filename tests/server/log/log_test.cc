@@ -53,6 +53,14 @@ TEST_F(LogTest, LineIsGreppable) {
                                       "event=rank_joined job=1 rank=3 address=10.0.0.3:40112\n"));
 }
 
+// The names and values of a line may come from a packet or from another server.
+TEST_F(LogTest, LineIsHarmlessToATerminal) {
+  const std::string evil = "\x1b[2J\u009b\x7f\u202e";
+  const std::string shown = "\\u001b[2J\\u009b\\u007f\\u202e";
+  EXPECT_EQ(log_text({{"time", evil}, {"level", evil}, {evil, evil}}),
+            shown + " " + shown + " " + shown + "=\"" + shown + "\"");
+}
+
 TEST_F(LogTest, LineWithoutAReaderIsLostAndCounted) {
   Log log(config());
   reader_ = io::FileDescriptor();
