@@ -5,12 +5,20 @@
 /// configuration can break: count it or return an Error.
 #pragma once
 
+#include <source_location>
+
 namespace tributary {
 
 /// Prints the failed condition to standard error and aborts.
 /// @param rule The broken rule, for people; null: the condition says enough.
 [[noreturn]] void assertion_failed(const char* condition, const char* file, int line,
                                    const char* rule = nullptr) noexcept;
+
+/// As assertion_failed(), for a rule that a packet program broke. Names the program that the thread
+/// runs and its last instruction (base/running_program.h).
+/// @param place The program's line.
+[[noreturn]] void rule_broken(const char* condition, const char* file, int line, const char* rule,
+                              std::source_location place) noexcept;
 
 }  // namespace tributary
 
@@ -27,4 +35,12 @@ namespace tributary {
     if (!(condition)) [[unlikely]] {                                       \
       ::tributary::assertion_failed(#condition, __FILE__, __LINE__, rule); \
     }                                                                      \
+  } while (false)
+
+/// The same, and names the line of the caller: a std::source_location.
+#define TRIB_REQUIRE_AT(condition, rule, place)                              \
+  do {                                                                       \
+    if (!(condition)) [[unlikely]] {                                         \
+      ::tributary::rule_broken(#condition, __FILE__, __LINE__, rule, place); \
+    }                                                                        \
   } while (false)

@@ -9,6 +9,8 @@
 #include <string_view>
 
 #include "base/assert.h"
+#include "microcode/machine.h"
+#include "microcode/rule.h"
 
 namespace tributary::microcode {
 namespace {
@@ -26,6 +28,14 @@ AccessCount largest(const AccessCount& a, const AccessCount& b) {
           .register_reads = std::max(a.register_reads, b.register_reads),
           .register_writes = std::max(a.register_writes, b.register_writes),
           .xtxns = std::max(a.xtxns, b.xtxns)};
+}
+
+void check_xtxn(const Xtxn& xtxn, const std::source_location& place) {
+  if (xtxn.kind == XtxnKind::kTailRead || xtxn.kind == XtxnKind::kTailWrite) return;
+  TRIB_REQUIRE_AT(xtxn.target != nullptr, rule::kXtxnTarget, place);
+  TRIB_REQUIRE_AT(xtxn.size_bytes > 0 &&
+                      (xtxn.size_bytes <= kXtxnBytesMax || xtxn.kind == XtxnKind::kFetchAndOp),
+                  rule::kXtxnSize, place);
 }
 
 std::string place_text(const std::source_location& place) {
@@ -58,16 +68,32 @@ void AccessMeter::LocalVariables::include(const void* first, uint32_t size_bytes
   access_count += accesses_of(size_bytes);
 }
 
+AccessMeter::~AccessMeter() {
+  if (running_program() == &running_) set_running_program(nullptr);
+}
+
+void AccessMeter::name(const Position& position) {
+  running_.instruction = position.mark;
+  running_.place = position.place;
+  set_running_program(&running_);
+}
+
+void AccessMeter::end_naming() { set_running_program(nullptr); }
+
 void AccessMeter::resume(const Position& position) {
   close();
+  name(position);
   open_.after = position;
 }
 
 void AccessMeter::begin(const Instruction& mark, uint64_t times, const Place& place) {
   close();
+  running_.instruction = mark.name;
+  running_.place = place;
   const auto known =
-      std::find_if(instructions_.begin(), instructions_.end(),
-                   [&](const InstructionRow& row) { return is_same_text(row.name, mark.name); });
+      std::find_if(instructions_.begin(), instructions_.end(), [&](const InstructionRow& row) {
+        return is_same_text(row.name, mark.name) && row.budget == mark.use;
+      });
   open_.row = static_cast<uint32_t>(known - instructions_.begin());
   if (known == instructions_.end()) instructions_.push_back({mark.name, mark.use});
   instructions_[open_.row].executed += times;
@@ -176,6 +202,16 @@ void AccessMeter::check_budget(const InstructionRow& row, const AccessCount& use
   if (used.register_writes > budget.register_writes) {
     stop(row, "register writes", budget.register_writes, used.register_writes);
   }
+}
+
+void AccessMeter::stop_endless(const Place& place) const {
+  std::fprintf(
+      stderr,
+      "tributary: bug: a thread of program '%s' makes more than %llu instructions and XTXNs; "
+      "the one at %s follows instruction '%s'; end its loop\n",
+      program_.c_str(), static_cast<unsigned long long>(kThreadStepsMax), place_text(place).c_str(),
+      running_.instruction == nullptr ? "none" : running_.instruction);
+  std::abort();
 }
 
 void AccessMeter::stop(const InstructionRow& row, const char* what, uint32_t budget,

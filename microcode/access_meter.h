@@ -7,7 +7,8 @@
 ///          reply, or when the thread ends. Code between a reply and the next mark has no price.
 ///          Views (metered_head.h, register.h) report what the program touches.
 /// Errors:  An instruction that exceeds its budget (Instruction::use) is a bug. It stops the
-///          process with the program, the instruction, its place, the budget and the use.
+///          process with the program, the instruction, its place, the budget and the use. So does a
+///          thread that makes more than kThreadStepsMax steps.
 /// Threads: One.
 /// Tests:   tests/microcode/access_meter_test.cc
 #pragma once
@@ -19,14 +20,24 @@
 #include <utility>
 #include <vector>
 
+#include "base/running_program.h"
 #include "microcode/frame_pool.h"
 #include "microcode/instruction.h"
 
 namespace tributary::microcode {
 
+struct Xtxn;
+
+/// Most bytes of one request. Source: Trio paper §2.3 ("8 to 64 bytes" in memory/rmw_bank.h).
+inline constexpr uint32_t kXtxnBytesMax = 64;
+
 /// Bytes of one access to local memory, from any byte on (Trio paper §2.2). Assumed: the width of a
 /// register. §3.1 limits the accesses of an instruction but does not state their width.
 inline constexpr uint32_t kLmemAccessBytes = kRegisterBytes;
+
+/// Most instructions and XTXNs of one thread. One with more is in a loop that does not end. Assumed: the
+/// longest threads are timers that visit millions of records and make some steps at each.
+inline constexpr uint64_t kThreadStepsMax = 200'000'000;
 
 /// The accesses of one instruction. A byte or register that it accesses twice counts once, because
 /// several ALUs can share an operand.
@@ -46,6 +57,11 @@ struct AccessCount {
 /// Returns the larger value of each count.
 [[nodiscard]] AccessCount largest(const AccessCount& a, const AccessCount& b);
 
+/// Stops the process unless the XTXN has a target and a size that the memory serves: 1 to
+/// kXtxnBytesMax. The size of an operation of the program's own (kFetchAndOp) has no upper limit. The
+/// machine itself makes requests to the Packet Buffer, which are not checked.
+void check_xtxn(const Xtxn& xtxn, const std::source_location& place);
+
 /// Returns "FILE:LINE", with the path that the compiler has for the file: in this project, from the top
 /// of the source tree.
 [[nodiscard]] std::string place_text(const std::source_location& place);
@@ -58,6 +74,7 @@ class AccessMeter {
   struct Position {
     const char* mark = nullptr;   ///< Null: before its first mark.
     const char* reply = nullptr;  ///< Kind of the XTXN or loop; null: none.
+    Place place = {};             ///< Of the mark.
   };
 
   struct InstructionRow {
@@ -74,21 +91,41 @@ class AccessMeter {
     AccessCount most = {};  ///< The largest counts of any execution.
   };
 
+  AccessMeter() = default;
+  ~AccessMeter();
+  AccessMeter(const AccessMeter&) = delete;
+  AccessMeter& operator=(const AccessMeter&) = delete;
+
   /// @param program The name that errors give the program.
-  void set_program(std::string program) { program_ = std::move(program); }
+  void set_program(std::string program) {
+    program_ = std::move(program);
+    running_.program = program_;
+  }
   [[nodiscard]] const std::string& program() const { return program_; }
 
   // --- For the machine ---------------------------------------------------------------------------
 
   /// A thread continues here.
   void resume(const Position& position);
+  /// Names the program and a thread's position in errors until the next end_naming(), resume() or
+  /// pause().
+  void name(const Position& position);
+  void end_naming();
+  /// Counts an instruction or XTXN of a thread. @param steps The thread's own count, which changes.
+  void count_step(uint64_t& steps, const Place& place) const {
+    if (++steps > kThreadStepsMax) [[unlikely]]
+      stop_endless(place);
+  }
   /// The running thread begins an instruction. @param times Threads that this one stands for.
   void begin(const Instruction& mark, uint64_t times, const Place& place);
   /// The running thread awaits a reply. Its next accesses have no price until it begins an
   /// instruction.
   void await(const Position& position) { resume(position); }
   /// The running thread stops running.
-  void pause() { close(); }
+  void pause() {
+    close();
+    end_naming();
+  }
 
   // --- For views ---------------------------------------------------------------------------------
 
@@ -107,6 +144,7 @@ class AccessMeter {
   // --- Results -----------------------------------------------------------------------------------
 
   /// In order of first use.
+  /// Instructions with the same name and different budgets have a row each.
   [[nodiscard]] const std::vector<InstructionRow>& instructions() const { return instructions_; }
   [[nodiscard]] const std::vector<UnpricedRow>& unpriced() const { return unpriced_; }
 
@@ -156,7 +194,10 @@ class AccessMeter {
   [[noreturn]] void stop(const InstructionRow& row, const char* what, uint32_t budget,
                          uint32_t used) const;
 
+  [[noreturn]] void stop_endless(const Place& place) const;
+
   std::string program_ = "unnamed";
+  RunningProgram running_;
   Open open_;
   std::vector<InstructionRow> instructions_;
   std::vector<UnpricedRow> unpriced_;

@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <new>
 
+#include "base/running_program.h"
+
 namespace tributary::microcode {
 
 FramePool::FramePool(uint32_t frame_count) : slots_(new Slot[frame_count]) {
@@ -16,14 +18,31 @@ FramePool::FramePool(uint32_t frame_count) : slots_(new Slot[frame_count]) {
   free_count_ = frame_count;
 }
 
-void* FramePool::take_large(size_t size_bytes, size_t limit_bytes) {
-  if (size_bytes > limit_bytes) {
-    std::fprintf(stderr,
-                 "tributary: the packet program keeps %zu bytes across its XTXNs; allowed: at most "
-                 "%zu; keep fewer values across co_await, or move XTXNs into a subroutine\n",
-                 size_bytes, limit_bytes);
-    std::abort();
+namespace {
+
+[[noreturn]] void refuse_frame(size_t size_bytes, size_t limit_bytes, const char* coroutine) {
+  std::fputs("tributary: the packet program", stderr);
+  const RunningProgram* const running = running_program();
+  if (running != nullptr && !running->program.empty()) {
+    std::fprintf(stderr, " '%.*s'", static_cast<int>(running->program.size()),
+                 running->program.data());
   }
+  std::fprintf(stderr,
+               " keeps %zu bytes across its XTXNs; allowed: at most %zu; keep fewer values across "
+               "co_await, or move XTXNs into a subroutine\n",
+               size_bytes, limit_bytes);
+  if (*coroutine != '\0') std::fprintf(stderr, "tributary: the coroutine is in: %s\n", coroutine);
+  if (running != nullptr && running->instruction != nullptr) {
+    std::fprintf(stderr, "tributary: it was called after instruction '%s' at %s:%u\n",
+                 running->instruction, running->place.file_name(), running->place.line());
+  }
+  std::abort();
+}
+
+}  // namespace
+
+void* FramePool::take_large(size_t size_bytes, size_t limit_bytes, const char* coroutine) {
+  if (size_bytes > limit_bytes) refuse_frame(size_bytes, limit_bytes, coroutine);
   void* memory =
       ::operator new (offsetof(Slot, frame) + size_bytes, std::align_val_t{alignof(Slot)});
   Slot* slot = ::new (memory) Slot;

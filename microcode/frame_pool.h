@@ -16,6 +16,7 @@
 #include <memory>
 
 #include "base/assert.h"
+#include "microcode/rule.h"
 
 namespace tributary::microcode {
 
@@ -55,11 +56,13 @@ class FramePool {
 
   /// Takes a free frame, or memory of the heap if it is larger than the pool's.
   /// @param limit_bytes kFrameBytesMax or more. A larger frame stops the process with a line that
-  ///                    has its size, the limit and the remedy.
+  ///                    has the program, the frame's size, the limit and the remedy.
+  /// @param coroutine   Names the coroutine's parameters in that line.
   /// @pre a frame is free; else the process stops.
-  [[nodiscard]] void* take(size_t size_bytes, size_t limit_bytes = kFrameBytesMax) {
-    if (size_bytes > kFrameBytesMax) return take_large(size_bytes, limit_bytes);
-    TRIB_ASSERT(first_free_ != nullptr);  // More threads or deeper calls than frame_count allows.
+  [[nodiscard]] void* take(size_t size_bytes, size_t limit_bytes = kFrameBytesMax,
+                           const char* coroutine = "") {
+    if (size_bytes > kFrameBytesMax) return take_large(size_bytes, limit_bytes, coroutine);
+    TRIB_REQUIRE(first_free_ != nullptr, rule::kCallDepth);  // Or too many threads for frame_count.
     Slot* slot = first_free_;
     first_free_ = slot->next_free;
     free_count_--;
@@ -84,7 +87,8 @@ class FramePool {
     Slot* next_free;
     alignas(kFrameAlignment) std::byte frame[kFrameBytesMax];
   };
-  [[nodiscard]] static void* take_large(size_t size_bytes, size_t limit_bytes);
+  [[nodiscard]] static void* take_large(size_t size_bytes, size_t limit_bytes,
+                                        const char* coroutine);
   static void free_large(Slot* slot) noexcept;
 
   std::unique_ptr<Slot[]> slots_;

@@ -21,6 +21,7 @@ struct InstructionUse {
   uint8_t lmem_reads = 0;
   uint8_t register_writes = 0;
   uint8_t lmem_writes = 0;
+  bool operator==(const InstructionUse&) const = default;
 };
 
 /// Returns whether one instruction can do this: four register reads or two local memory reads (so

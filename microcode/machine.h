@@ -21,6 +21,7 @@
 #include "microcode/frame_pool.h"
 #include "microcode/instruction.h"
 #include "microcode/packet_head.h"
+#include "microcode/rule.h"
 #include "microcode/thread.h"
 
 namespace tributary::memory {
@@ -95,18 +96,6 @@ struct ResultLanes {
 /// Most bytes of a tail that one XTXN moves, and bytes written at once to a result. Source: Trio §4.
 inline constexpr uint32_t kTailChunkBytes = 64;
 inline constexpr uint32_t kResultChunkBytes = 256;
-
-/// The rules of a packet's functions, for TRIB_REQUIRE.
-namespace rule {
-inline constexpr char kWriteHead[] = "write_head() changes bytes within the head only";
-inline constexpr char kPushHead[] =
-    "push_head() prepends at most 64 bytes more than were removed, to frames only";
-inline constexpr char kPopHead[] = "pop_head() removes bytes of the head only, from frames only";
-inline constexpr char kReadTail[] = "read_tail() reads at most 64 bytes, of frames only";
-inline constexpr char kWriteTail[] =
-    "write_tail() changes at most 64 bytes, within the tail, of frames only";
-inline constexpr char kEndOnce[] = "forward() or drop() ends a packet once, and nothing follows it";
-}  // namespace rule
 
 template <class M>
 concept Machine = requires(M m, const M& c, Instruction instruction, Xtxn xtxn, int (*service)(),

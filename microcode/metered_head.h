@@ -76,6 +76,7 @@ class MeteredHead {
   /// Reads bytes for a decoder that works on plain memory.
   /// @pre offset_bytes + size_bytes <= size().
   [[nodiscard]] std::span<const std::byte> read(uint32_t offset_bytes, uint32_t size_bytes) const {
+    TRIB_REQUIRE_AT(uint64_t{offset_bytes} + size_bytes <= bytes_.size(), rule::kReadHead, place_);
     if (meter_ != nullptr) meter_->read_head(lmem_offset_bytes_ + offset_bytes, size_bytes, place_);
     return bytes_.subspan(offset_bytes, size_bytes);
   }

@@ -3,15 +3,19 @@
 /// The packet head: the first bytes of a packet, which a PPE thread finds in its local memory
 /// (Trio paper §4).
 ///
-/// Errors:  view() returns nothing if the head ends before the header does.
+/// Errors:  view() returns nothing if the head ends before the header does. read() past the head is a
+///          bug of the program.
 /// Tests:   tests/microcode/packet_head_test.cc
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <source_location>
 #include <span>
 
+#include "base/assert.h"
+#include "microcode/rule.h"
 #include "wire/bit_field.h"
 
 namespace tributary::microcode {
@@ -53,7 +57,10 @@ class PacketHead {
   [[nodiscard]] uint32_t size() const { return static_cast<uint32_t>(bytes_.size()); }
   /// Returns bytes for a decoder that works on plain memory.
   /// @pre offset_bytes + size_bytes <= size().
-  [[nodiscard]] std::span<const std::byte> read(uint32_t offset_bytes, uint32_t size_bytes) const {
+  [[nodiscard]] std::span<const std::byte> read(
+      uint32_t offset_bytes, uint32_t size_bytes,
+      std::source_location place = std::source_location::current()) const {
+    TRIB_REQUIRE_AT(uint64_t{offset_bytes} + size_bytes <= bytes_.size(), rule::kReadHead, place);
     return bytes_.subspan(offset_bytes, size_bytes);
   }
   [[nodiscard]] const std::byte* bytes() const { return bytes_.data(); }

@@ -16,13 +16,14 @@
 #include <array>
 #include <coroutine>
 #include <cstdint>
-#include <exception>
 #include <optional>
+#include <source_location>
 #include <type_traits>
 #include <utility>
 
 #include "base/assert.h"
 #include "microcode/frame_pool.h"
+#include "microcode/rule.h"
 
 namespace tributary::microcode {
 
@@ -45,7 +46,7 @@ class ThreadControl {
   [[nodiscard]] uint32_t call_depth() const { return depth_ == 0 ? 0 : depth_ - 1; }
 
   void push(std::coroutine_handle<> coroutine) {
-    TRIB_ASSERT(depth_ <= kCallDepthMax);
+    TRIB_REQUIRE(depth_ <= kCallDepthMax, rule::kCallDepth);
     stack_[depth_++] = coroutine;
   }
   void pop() { depth_--; }
@@ -63,10 +64,11 @@ struct PooledFrame {
   template <class M, class... Arguments>
   static void* operator new(size_t size_bytes, M& machine, Arguments&...) {
     constexpr uint32_t kLimit = kSuspends ? kSuspendingFrameBytesMax : kFrameBytesMax;
-    return machine.frame_pool().take(size_bytes, kLimit);
+    return machine.frame_pool().take(size_bytes, kLimit,
+                                     std::source_location::current().function_name());
   }
   static void operator delete(void* frame) noexcept { FramePool::give_back(frame); }
-  [[noreturn]] static void unhandled_exception() noexcept { std::terminate(); }
+  [[noreturn]] static void unhandled_exception() noexcept { exception_escaped(); }
 };
 
 /// A PPE thread. The object is empty because the thread ends by itself.
@@ -160,7 +162,10 @@ class [[nodiscard]] SubroutineCall {
   explicit SubroutineCall(std::coroutine_handle<promise_type> coroutine) : coroutine_(coroutine) {}
   SubroutineCall(const SubroutineCall&) = delete;
   SubroutineCall& operator=(const SubroutineCall&) = delete;
-  ~SubroutineCall() { coroutine_.destroy(); }
+  ~SubroutineCall() {
+    if constexpr (kSuspends) TRIB_REQUIRE(coroutine_.done(), rule::kAwait);
+    coroutine_.destroy();
+  }
 
   static constexpr bool await_ready() noexcept { return !kSuspends; }
   /// Makes the subroutine the innermost coroutine, so ThreadControl::run() resumes it next.

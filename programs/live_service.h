@@ -62,6 +62,9 @@ class LiveService {
   [[nodiscard]] virtual nlohmann::json stats() = 0;
   /// Returns the state of each core. @param now The present time; the notices count from it.
   [[nodiscard]] virtual std::vector<LiveCoreState> core_states(Instant now) = 0;
+  /// Returns the index of a core that another of these functions waits for. A signal handler may call
+  /// it.
+  [[nodiscard]] virtual std::optional<uint32_t> late_core() const noexcept = 0;
   /// Returns the events since the previous call, oldest first for each core.
   [[nodiscard]] virtual std::vector<ProgramEvent> take_events() = 0;
   /// Returns why the files of records are not complete.
@@ -176,6 +179,13 @@ class LiveServiceOf final : public LiveService {
       }
     });
     return states;
+  }
+
+  [[nodiscard]] std::optional<uint32_t> late_core() const noexcept override {
+    for (uint32_t i = 0; i < cores_.size(); i++) {
+      if (cores_[i]->engine->is_awaited()) return i;
+    }
+    return std::nullopt;
   }
 
   [[nodiscard]] std::vector<ProgramEvent> take_events() override {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/assert.h"
+#include "base/running_program.h"
 #include "engine/live/live_core.h"
 #include "programs/capture_feed.h"
 #include "programs/capture_output.h"
@@ -95,6 +96,8 @@ struct LiveRun {
 /// Feeds the whole capture to `app`.
 template <engine::LiveProgram App>
 LiveRun run_on_live(App app, CaptureFeed& feed, CaptureOutput& output) {
+  static constexpr RunningProgram kProgram = running_program_of<App>();
+  const RunningProgramScope scope(kProgram);
   CapturePort port(output);
   engine::LiveCore<App> core(0, port, std::move(app), {});
   LiveRun run;

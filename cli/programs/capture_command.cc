@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/programs/capture_command.h"
 
+#include <fmt/format.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <csignal>
 #include <memory>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result_file.h"
@@ -16,13 +21,26 @@ namespace tributary::cli {
 namespace {
 
 std::atomic<bool> stop_requested{false};
+std::string second_signal_line;  ///< Set before the handler.
+
+void take_signal(int number) {
+  if (!stop_requested.exchange(true)) return;
+  static_cast<void>(::write(STDERR_FILENO, second_signal_line.data(), second_signal_line.size()) >=
+                    0);
+  std::signal(number, SIG_DFL);
+  std::raise(number);  // Ends the process when this handler returns.
+}
 
 /// Ends the input at SIGINT or SIGTERM, so that the files and the report hold all packets until then. A
-/// second signal ends the process at once. A signal that the caller ignores stays ignored.
-void stop_at_signals() {
+/// second signal of either kind ends the process at once, even if the program does not return. A
+/// signal that the caller ignores stays ignored.
+void stop_at_signals(const std::string& title, std::string_view program) {
+  second_signal_line = fmt::format(
+      "{}: ended by a second signal: program '{}' has not returned from its packets; the files are "
+      "incomplete\n",
+      title, program);
   struct sigaction action {};
-  action.sa_handler = [](int) { stop_requested = true; };
-  action.sa_flags = static_cast<int>(SA_RESETHAND);  // Without SA_RESTART: a read must return.
+  action.sa_handler = take_signal;  // Without SA_RESTART: a read must return.
   for (const int number : {SIGINT, SIGTERM}) {
     struct sigaction before {};
     if (sigaction(number, nullptr, &before) == 0 && before.sa_handler == SIG_IGN) continue;
@@ -58,7 +76,7 @@ int run(RunFlags& flags) {
     flags.request.model = engine::with_egress(*parameters);
   }
   flags.request.stop = &stop_requested;
-  stop_at_signals();
+  stop_at_signals(flags.title, flags.program.name);
   const auto end = [&] {
     const StatusLine line([&flags](double elapsed_s) {
       return fmt::format("processing {}, {:.0f} s", flags.request.in, elapsed_s);

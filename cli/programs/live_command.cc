@@ -138,6 +138,8 @@ Service LiveProgram::service(const std::string& title, const LiveFlags& flags, s
           .stats = [this] { return stats(); },
           .status = [this] { return status_line(stats()); },
           .stop = [this] { running_->stop(); },
+          .late_core = [this] { return running_->late_core(); },
+          .program = name_,
           .tick = [this, &log] { write_events(*running_, log); }};
 }
 

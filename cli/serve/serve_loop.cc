@@ -12,6 +12,7 @@
 #include "base/cpus.h"
 #include "base/result_file.h"
 #include "cli/console.h"
+#include "cli/serve/second_signal.h"
 #include "cli/serve/serve_service.h"
 #include "cli/settings.h"
 
@@ -49,13 +50,26 @@ bool write_stats(const Service& service) {
   return written.has_value();
 }
 
+/// Waits for a signal, or returns the one that came while the cores were asked for something.
+/// @return a negative number if none came.
+int wait_for_signal(const Service& service, const timespec* pause) {
+  const sigset_t signals = awaited_signals();
+  if (!service.late_core) return sigtimedwait(&signals, nullptr, pause);
+  SecondSignal::block();
+  const int signal = SecondSignal::has_come() ? SIGTERM : sigtimedwait(&signals, nullptr, pause);
+  if (signal == SIGINT || signal == SIGTERM || (signal == SIGHUP && !service.reload)) {
+    SecondSignal::note();
+  }
+  SecondSignal::unblock();
+  return signal;
+}
+
 /// Waits for a signal. Writes the counters if it is SIGUSR1, writes a recording if it is SIGUSR2, and
 /// reloads if it is SIGHUP.
 /// @param pause Longest wait; null: no limit.
 /// @return whether a signal came that ends the server.
 bool take_ending_signal(const Service& service, const timespec* pause) {
-  const sigset_t signals = awaited_signals();
-  const int signal = sigtimedwait(&signals, nullptr, pause);
+  const int signal = wait_for_signal(service, pause);
   if (signal == SIGUSR1) write_stats(service);
   if (signal == SIGUSR2 && service.record) service.record();
   if (signal == SIGUSR2 && !service.record) {
@@ -128,6 +142,11 @@ int serve(const Service& service) {
       *std::move(manager), [&service](const std::string& text) { warn(service, text); },
       service.status);
 
+  std::optional<SecondSignal> second_signal;
+  if (service.late_core) {
+    second_signal.emplace(service.title, service.program, service.late_core);
+    SecondSignal::unblock();
+  }
   const timespec* const pause = pause_of(service, reports);
   while (!take_ending_signal(service, pause)) {
     if (service.tick) service.tick();

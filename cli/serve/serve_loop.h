@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,10 @@ struct Service {
   std::function<std::string()> status;  ///< One line; asks every core.
   std::function<bool()> is_in_use = [] { return false; };
   std::function<void()> stop;
+  /// Returns the index of a core that stop(), tick() or stats() waits for; null: a second signal does not
+  /// end the server. See SecondSignal.
+  std::function<std::optional<uint32_t>()> late_core = {};
+  std::string program = {};                 ///< The name of the program that late_core() is about.
   std::function<void()> on_ready = [] {};   ///< Called before "ready".
   std::function<void()> begin_end = [] {};  ///< Called when a signal ends the server.
   std::function<void()> tick = {};          ///< Called every second and after stop(); null: never.

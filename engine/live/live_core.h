@@ -70,6 +70,7 @@ class LiveCore {
     const uint32_t received = queue_.receive(burst_);
     uint32_t processed = process(mailboxes_.size() > 1 ? keep_own(received) : received);
     if (mailboxes_.size() > 1) processed += process_mail();
+    machine_.end_packets();
     run_timers(now, received);
     machine_.flush();
     // Free them last: a forwarded packet is sent from the mailbox buffer that holds it.
@@ -180,6 +181,7 @@ class LiveCore {
     full_bursts_ = received == burst_.size() ? full_bursts_ + 1 : 0;
     if (full_bursts_ != 0 && full_bursts_ % kTimersWaitBursts != 0) return;
     program_.run_timers(machine_, now);
+    machine_.check_no_end();
   }
 
   const uint32_t index_;

@@ -20,6 +20,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/cpus.h"
+#include "base/running_program.h"
 #include "engine/live/cpu_limiter.h"
 #include "engine/live/live_core.h"
 #include "engine/port.h"
@@ -69,6 +70,7 @@ class LiveEngine {
 
   void start() {
     for (auto& slot : cores_) {
+      slot->is_running.store(true, std::memory_order_relaxed);  // The thread's start publishes it.
       slot->thread = std::thread([this, &slot = *slot] { loop(slot); });
     }
   }
@@ -111,6 +113,17 @@ class LiveEngine {
     for (auto& slot : cores_) await(*slot, visitor);
   }
 
+  /// Returns whether stop(), inspect() or visit() waits for a core. A signal handler may call it.
+  [[nodiscard]] bool is_awaited() const noexcept {
+    // Relaxed: the answer is a snapshot, and nothing is read because of it.
+    for (const auto& slot : cores_) {
+      if (!slot->is_running.load(std::memory_order_relaxed)) continue;
+      if (stopping_.load(std::memory_order_relaxed)) return true;
+      if (slot->visitor.load(std::memory_order_relaxed) != nullptr) return true;
+    }
+    return false;
+  }
+
   [[nodiscard]] uint32_t core_count() const { return static_cast<uint32_t>(cores_.size()); }
 
  private:
@@ -124,6 +137,7 @@ class LiveEngine {
     std::thread thread;
     /// Null: nobody visits this core.
     std::atomic<const Visitor*> visitor{nullptr};
+    std::atomic<bool> is_running{false};  ///< From start() to the end of loop().
   };
 
   /// Passes the visitor to a running core; lets it visit any other at once.
@@ -144,6 +158,8 @@ class LiveEngine {
   }
 
   void loop(Slot& slot) {
+    static constexpr RunningProgram kProgram = running_program_of<P>();
+    const RunningProgramScope scope(kProgram);
     if (!config_.cpus.empty()) pin_to_cpu(config_.cpus[slot.index % config_.cpus.size()]);
     Instant busy_at = monotonic_now();
     CpuLimiter limiter(config_.cpu_percent, busy_at, thread_cpu_time());
@@ -159,6 +175,8 @@ class LiveEngine {
       if (limiter.is_due(now)) pause(slot, limiter.pause(now, thread_cpu_time()));
     }
     slot.core.stop(monotonic_now());
+    slot.is_running.store(false,
+                          std::memory_order_relaxed);  // For is_awaited(), which orders nothing.
   }
 
   static void pause(Slot& slot, Duration length) {

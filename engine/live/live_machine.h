@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <source_location>
 #include <span>
 #include <type_traits>
 #include <utility>
@@ -39,6 +40,8 @@ class LiveMachine {
 
   explicit LiveMachine(PortQueue& queue)
       : queue_(queue), frames_(kFrames), pending_(kPendingPackets), small_(kSmallPackets) {}
+  LiveMachine(const LiveMachine&) = delete;
+  LiveMachine& operator=(const LiveMachine&) = delete;
 
   // --- For the engine ---
 
@@ -47,6 +50,16 @@ class LiveMachine {
   void begin_packet(Packet& packet) {
     packet_ = &packet;
     head_bytes_max_ = kHeadBytes;
+  }
+  /// The threads that follow have no packet, because a timer starts them: forward() and drop() are
+  /// bugs until check_no_end(). Both run once in a burst, so that no packet pays for this.
+  void end_packets() {
+    packet_ = &no_packet_;
+    ended_count_ = counters_.forwarded + counters_.dropped;
+  }
+  void check_no_end() const {
+    TRIB_REQUIRE(counters_.forwarded + counters_.dropped == ended_count_,
+                 microcode::rule::kEndInProcess);
   }
   /// Passes all packets sent so far to the port.
   void flush() {
@@ -59,6 +72,9 @@ class LiveMachine {
 
   // --- For programs: microcode::Machine ---
 
+  /// The program's line, for errors. By value: it stays in a register until an error needs it.
+  using Place = std::source_location;
+
   [[nodiscard]] microcode::FramePool& frame_pool() { return frames_; }
   static void instruction(microcode::Instruction) {}
   [[nodiscard]] Instant now() const { return now_; }
@@ -68,14 +84,16 @@ class LiveMachine {
   }
   /// Returns the whole packet. Only this machine has all of it at hand.
   [[nodiscard]] std::span<const std::byte> packet_bytes() const { return packet_->bytes(); }
-  void write_head(uint32_t offset_bytes, std::span<const std::byte> bytes) const {
-    TRIB_REQUIRE(offset_bytes + bytes.size() <= head().size(), microcode::rule::kWriteHead);
+  void write_head(uint32_t offset_bytes, std::span<const std::byte> bytes,
+                  Place place = Place::current()) const {
+    TRIB_REQUIRE_AT(offset_bytes + bytes.size() <= head().size(), microcode::rule::kWriteHead,
+                    place);
     std::memcpy(packet_->data + offset_bytes, bytes.data(), bytes.size());
   }
-  void push_head(std::span<const std::byte> bytes) {
+  void push_head(std::span<const std::byte> bytes, Place place = Place::current()) {
     const auto count = static_cast<uint32_t>(bytes.size());
-    TRIB_REQUIRE(arrived_as_frame() && head_bytes_max_ + count <= kHeadBytes + kHeadroomBytes,
-                 microcode::rule::kPushHead);
+    TRIB_REQUIRE_AT(arrived_as_frame() && head_bytes_max_ + count <= kHeadBytes + kHeadroomBytes,
+                    microcode::rule::kPushHead, place);
     TRIB_ASSERT(count <= packet_->headroom_bytes);
     packet_->data -= count;
     packet_->size += count;
@@ -83,28 +101,29 @@ class LiveMachine {
     head_bytes_max_ += count;
     std::memcpy(packet_->data, bytes.data(), count);
   }
-  void pop_head(uint32_t count) {
-    TRIB_REQUIRE(arrived_as_frame() && count <= head().size(), microcode::rule::kPopHead);
+  void pop_head(uint32_t count, Place place = Place::current()) {
+    TRIB_REQUIRE_AT(arrived_as_frame() && count <= head().size(), microcode::rule::kPopHead, place);
     packet_->data += count;
     packet_->size -= count;
     packet_->headroom_bytes += static_cast<uint16_t>(count);
     head_bytes_max_ -= count;
   }
-  [[nodiscard]] microcode::Ready<uint32_t> read_tail(uint32_t offset_bytes,
-                                                     std::span<std::byte> to) const {
-    TRIB_REQUIRE(arrived_as_frame() && to.size() <= microcode::kTailChunkBytes,
-                 microcode::rule::kReadTail);
+  [[nodiscard]] microcode::Ready<uint32_t> read_tail(uint32_t offset_bytes, std::span<std::byte> to,
+                                                     Place place = Place::current()) const {
+    TRIB_REQUIRE_AT(arrived_as_frame() && to.size() <= microcode::kTailChunkBytes,
+                    microcode::rule::kReadTail, place);
     const std::span<std::byte> tail = this->tail();
     if (offset_bytes >= tail.size()) return microcode::Ready<uint32_t>(0);
     const auto count = static_cast<uint32_t>(std::min(to.size(), tail.size() - offset_bytes));
     if (count > 0) std::memcpy(to.data(), tail.data() + offset_bytes, count);
     return microcode::Ready<uint32_t>(count);
   }
-  microcode::Ready<void> write_tail(uint32_t offset_bytes, std::span<const std::byte> bytes) const {
+  microcode::Ready<void> write_tail(uint32_t offset_bytes, std::span<const std::byte> bytes,
+                                    Place place = Place::current()) const {
     const std::span<std::byte> tail = this->tail();
-    TRIB_REQUIRE(arrived_as_frame() && bytes.size() <= microcode::kTailChunkBytes &&
-                     offset_bytes + bytes.size() <= tail.size(),
-                 microcode::rule::kWriteTail);
+    TRIB_REQUIRE_AT(arrived_as_frame() && bytes.size() <= microcode::kTailChunkBytes &&
+                        offset_bytes + bytes.size() <= tail.size(),
+                    microcode::rule::kWriteTail, place);
     if (!bytes.empty()) std::memcpy(tail.data() + offset_bytes, bytes.data(), bytes.size());
     return {};
   }
@@ -216,10 +235,12 @@ class LiveMachine {
   }
 
   PortQueue& queue_;
-  Packet* packet_ = nullptr;
+  Packet no_packet_{};  ///< Empty, for the threads of timers.
+  Packet* packet_ = &no_packet_;
   uint32_t head_bytes_max_ = kHeadBytes;  ///< Changes with the packet's beginning.
   Instant now_;
   MachineCounters counters_;
+  uint64_t ended_count_ = 0;  ///< Packets that had ended at end_packets().
   microcode::FramePool frames_;
   std::vector<TxPacket> pending_;  ///< The first pending_count_ entries wait for flush().
   uint32_t pending_count_ = 0;

@@ -103,11 +103,13 @@ std::string accounting_text(const Accounting& accounting) {
 std::string unpriced_text(const Accounting& accounting) {
   if (accounting.unpriced.empty()) return "No code runs without a price.\n";
   TextTable table({0, 1, 2});
-  table.add(
-      {"first access", "after instruction", "after reply", "executed", "LMEM reads", "XTXNs"});
+  table.add({"first access", "after instruction", "after reply", "executed", "LMEM reads",
+             "LMEM writes", "register reads", "register writes", "head bytes", "XTXNs"});
   for (const AccessMeter::UnpricedRow& row : accounting.unpriced) {
     table.add({place_text(row.place), after_text(row.after), reply_text(row.after),
                std::to_string(row.executed), std::to_string(row.most.lmem_reads),
+               std::to_string(row.most.lmem_writes), std::to_string(row.most.register_reads),
+               std::to_string(row.most.register_writes), std::to_string(row.most.head_bytes),
                std::to_string(row.most.xtxns)});
   }
   return "Code without a price, up to the next instruction:\n" + table.text();

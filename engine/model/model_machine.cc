@@ -42,6 +42,7 @@ ModelMachine::~ModelMachine() {
 void ModelMachine::begin_start(ModelThread* thread) {
   TRIB_ASSERT(current_ == nullptr && !starting_);
   starting_ = true;
+  meter_->name({});
   current_ = thread;
   instruction_at_ = core_.now();
 }
@@ -49,6 +50,7 @@ void ModelMachine::begin_start(ModelThread* thread) {
 void ModelMachine::end_start(const ModelThread* thread) {
   TRIB_ASSERT(thread == nullptr || !thread->control.finished());  // Else: packet ignored.
   starting_ = false;
+  meter_->end_naming();
   current_ = nullptr;
 }
 
@@ -154,7 +156,9 @@ void ModelMachine::on_request(ModelRequest& request) {
     return;
   }
   if (!request.answered_) {
+    meter_->name(request.thread_.position);
     request.answered_ = request.advance(core_.now());
+    meter_->end_naming();
     if (!request.is_post_) {
       schedule(request.next_at_, request_, &request);
       return;
@@ -207,7 +211,8 @@ void ModelMachine::instruction(const microcode::Instruction& mark, const Place& 
   if (starting_) return;  // A program may read a packet before it starts a thread.
   ModelThread& thread = current();
   meter_->begin(mark, thread.packet.train, place);
-  thread.position = {.mark = mark.name};
+  meter_->count_step(thread.steps, place);
+  thread.position = {.mark = mark.name, .place = place};
   instruction_at_ = thread.local_at;
   if (trace_.on()) [[unlikely]]
     trace_instruction(mark);
@@ -217,8 +222,9 @@ void ModelMachine::instruction(const microcode::Instruction& mark, const Place& 
 
 void ModelMachine::write_head(uint32_t offset_bytes, std::span<const std::byte> bytes,
                               const Place& place) {
-  TRIB_REQUIRE(!current().packet_ended, microcode::rule::kEndOnce);
-  TRIB_REQUIRE(offset_bytes + bytes.size() <= head(place).size(), microcode::rule::kWriteHead);
+  TRIB_REQUIRE_AT(!current().packet_ended, microcode::rule::kEndOnce, place);
+  TRIB_REQUIRE_AT(offset_bytes + bytes.size() <= head(place).size(), microcode::rule::kWriteHead,
+                  place);
   const PacketHandle stored = current_->packet.stored;
   packets_.write_head(stored, offset_bytes, bytes);
   access_meter().write_lmem(packets_.bytes(stored).data() + offset_bytes,
@@ -226,19 +232,20 @@ void ModelMachine::write_head(uint32_t offset_bytes, std::span<const std::byte> 
 }
 
 void ModelMachine::push_head(std::span<const std::byte> bytes, const Place& place) {
-  TRIB_REQUIRE(!current().packet_ended, microcode::rule::kEndOnce);
+  TRIB_REQUIRE_AT(!current().packet_ended, microcode::rule::kEndOnce, place);
   ArrivedPacket& packet = current_->packet;
-  TRIB_REQUIRE(arrived_as_frame() && bytes.size() <= packets_.head_offset(packet.stored),
-               microcode::rule::kPushHead);
+  TRIB_REQUIRE_AT(arrived_as_frame() && bytes.size() <= packets_.head_offset(packet.stored),
+                  microcode::rule::kPushHead, place);
   packets_.push_head(packet.stored, bytes);
   packet.size_bytes += static_cast<uint32_t>(bytes.size());
   access_meter().write_lmem(packets_.bytes(packet.stored).data(),
                             static_cast<uint32_t>(bytes.size()), place);
 }
 
-void ModelMachine::pop_head(uint32_t count) {
-  TRIB_REQUIRE(!current().packet_ended, microcode::rule::kEndOnce);
-  TRIB_REQUIRE(arrived_as_frame() && count <= head().size(), microcode::rule::kPopHead);
+void ModelMachine::pop_head(uint32_t count, const Place& place) {
+  TRIB_REQUIRE_AT(!current().packet_ended, microcode::rule::kEndOnce, place);
+  TRIB_REQUIRE_AT(arrived_as_frame() && count <= head(place).size(), microcode::rule::kPopHead,
+                  place);
   ArrivedPacket& packet = current_->packet;
   packets_.pop_head(packet.stored, count);
   packet.size_bytes -= count;
@@ -287,20 +294,28 @@ void ModelMachine::send_small(std::span<const std::byte> payload, const Endpoint
   if (packet != nullptr) packet->destinations.assign(1, destination);
 }
 
-void ModelMachine::end_packet() {
-  TRIB_ASSERT(current().has_packet);
-  TRIB_REQUIRE(!current_->packet_ended, microcode::rule::kEndOnce);
+void ModelMachine::begin_xtxn(const microcode::Xtxn& xtxn, const Place& place) {
+  check_xtxn(xtxn, place);
+  meter_->issue_xtxn(place);
+  ModelThread& thread = current();
+  meter_->count_step(thread.steps, place);
+  xtxns_[static_cast<uint32_t>(xtxn.kind)] += thread.packet.train;
+}
+
+void ModelMachine::end_packet(const Place& place) {
+  TRIB_REQUIRE_AT(current().has_packet, microcode::rule::kEndInProcess, place);
+  TRIB_REQUIRE_AT(!current_->packet_ended, microcode::rule::kEndOnce, place);
   current_->packet_ended = true;
 }
 
-void ModelMachine::forward() {
-  end_packet();
+void ModelMachine::forward(const Place& place) {
+  end_packet(place);
   current_->forwarded = true;
   counters_.forwarded += current_->packet.train;
 }
 
-void ModelMachine::drop(uint32_t reason) {
-  end_packet();
+void ModelMachine::drop(uint32_t reason, const Place& place) {
+  end_packet(place);
   if (trace_.on()) [[unlikely]]
     trace_drop(reason);
   counters_.dropped += current_->packet.train;

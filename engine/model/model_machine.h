@@ -153,15 +153,14 @@ class ModelMachine {
   void write_head(uint32_t offset_bytes, std::span<const std::byte> bytes,
                   const Place& place = Place::current());
   void push_head(std::span<const std::byte> bytes, const Place& place = Place::current());
-  void pop_head(uint32_t count);
+  void pop_head(uint32_t count, const Place& place = Place::current());
   [[nodiscard]] uint32_t packet_size() const { return packet().size_bytes; }
   [[nodiscard]] bool arrived_as_frame() const { return packet().layer == PacketLayer::kFrame; }
   [[nodiscard]] const Endpoint& source() const { return packet().source; }
 
   template <class F>
   auto issue(const microcode::Xtxn& xtxn, F&& service, const Place& place = Place::current()) {
-    meter_->issue_xtxn(place);
-    count_xtxn(xtxn.kind);
+    begin_xtxn(xtxn, place);
     return Reply<std::decay_t<F>>(*this, xtxn, std::forward<F>(service));
   }
   template <class F>
@@ -182,8 +181,8 @@ class ModelMachine {
   void send_small(std::span<const std::byte> payload, const Endpoint& destination);
   [[nodiscard]] static bool is_send_crowded() { return false; }
   void release_payload(std::span<const std::byte>) {}  // send() has copied it.
-  void forward();
-  void drop(uint32_t reason);
+  void forward(const Place& place = Place::current());
+  void drop(uint32_t reason, const Place& place = Place::current());
 
  private:
   friend class ModelRequest;
@@ -209,10 +208,8 @@ class ModelMachine {
     TRIB_ASSERT(current().has_packet);
     return current_->packet;
   }
-  void count_xtxn(microcode::XtxnKind kind) {
-    xtxns_[static_cast<uint32_t>(kind)] += current().packet.train;
-  }
-  void end_packet();
+  void begin_xtxn(const microcode::Xtxn& xtxn, const Place& place);
+  void end_packet(const Place& place);
   [[nodiscard]] OutgoingPacket* add_outgoing(std::span<const std::byte> payload, bool whole);
 
   /// Returns when `count` instructions that a thread begins at `at` are done.
@@ -276,10 +273,11 @@ class ModelRequest {
  public:
   ModelRequest(const ModelRequest&) = delete;
   ModelRequest& operator=(const ModelRequest&) = delete;
-  virtual ~ModelRequest() { TRIB_ASSERT(complete_); }  // An abandoned XTXN: use post().
+  virtual ~ModelRequest() { TRIB_REQUIRE(complete_ && is_awaited_, microcode::rule::kAwait); }
 
   /// Returns whether the reply has come by the thread's own clock. Ends the thread's instruction.
-  [[nodiscard]] bool await_ready() const noexcept {
+  [[nodiscard]] bool await_ready() noexcept {
+    is_awaited_ = true;
     thread_.position.reply = view().what;
     machine_.meter_->await(thread_.position);
     return complete_ && done_at_ <= thread_.local_at;
@@ -298,10 +296,9 @@ class ModelRequest {
   /// Books the thread's wait from `since` to `until` under its causes.
   virtual void account(Instant since, Instant until) = 0;
 
-  /// Burst: serves the request at once, and a long loop in parts. Exact: makes it an event. The
-  /// derived class calls it when it is ready to advance().
+  /// Burst: serves the request at once, and a long loop in parts. Exact: makes it an event.
   void submit();
-  void mark_as_post() { is_post_ = true; }
+  void mark_as_post() { is_post_ = is_awaited_ = true; }
   void complete_empty() { complete_ = true, done_at_ = thread_.local_at; }
 
   ModelMachine& machine_;
@@ -336,14 +333,15 @@ class ModelRequest {
   [[nodiscard]] bool advance_far();
 
   bool is_post_ = false;
-  bool answered_ = false;  ///< advance() has returned true; the reply is on its way.
+  bool is_awaited_ = false;  ///< Or a post.
+  bool answered_ = false;    ///< advance() has returned true; the reply is on its way.
   bool complete_ = false;
   Instant done_at_;
 };
 
 /// The result of issue(). co_await it for the value that `F` returned at the target.
 template <class F>
-class ModelMachine::Reply final : public ModelRequest {
+class [[nodiscard]] ModelMachine::Reply final : public ModelRequest {
  public:
   using Value = std::invoke_result_t<F&>;
 
@@ -366,9 +364,9 @@ class ModelMachine::Reply final : public ModelRequest {
     reply_ = price(xtxn_, at);
     next_at_ = reply_.done_at;
     if constexpr (std::is_void_v<Value>) {
-      service_();
+      microcode::run_service(service_);
     } else {
-      value_.emplace(service_());
+      value_.emplace(microcode::run_service(service_));
     }
     return true;
   }
@@ -386,14 +384,17 @@ class ModelMachine::Reply final : public ModelRequest {
 
 inline auto ModelMachine::read_tail(uint32_t offset_bytes, std::span<std::byte> to,
                                     const Place& place) -> Reply<ReadTail> {
-  TRIB_REQUIRE(arrived_as_frame() && to.size() <= microcode::kTailChunkBytes,
-               microcode::rule::kReadTail);
+  TRIB_REQUIRE_AT(arrived_as_frame() && to.size() <= microcode::kTailChunkBytes,
+                  microcode::rule::kReadTail, place);
   const ReadTail read{&packets_, packet().stored, offset_bytes, to};
   return issue(read.request(), read, place);
 }
 inline auto ModelMachine::write_tail(uint32_t offset_bytes, std::span<const std::byte> bytes,
                                      const Place& place) -> Reply<WriteTail> {
-  TRIB_REQUIRE(arrived_as_frame() && !current().packet_ended, microcode::rule::kWriteTail);
+  TRIB_REQUIRE_AT(!current().packet_ended, microcode::rule::kEndOnce, place);
+  TRIB_REQUIRE_AT(arrived_as_frame() && bytes.size() <= microcode::kTailChunkBytes &&
+                      uint64_t{head(place).size()} + offset_bytes + bytes.size() <= packet_size(),
+                  microcode::rule::kWriteTail, place);
   const WriteTail write{&packets_, packet().stored, offset_bytes, bytes};
   return issue(write.request(), write, place);
 }
@@ -415,7 +416,7 @@ class ModelMachine::Post final : public ModelRequest {
  private:
   bool advance(Instant at) override {
     next_at_ = price(xtxn_, at).done_at;
-    service_();
+    microcode::run_service(service_);
     return true;
   }
   void account(Instant, Instant) override {}
@@ -426,8 +427,7 @@ class ModelMachine::Post final : public ModelRequest {
 
 template <class F>
 void ModelMachine::post(const microcode::Xtxn& xtxn, F&& service, const Place& place) {
-  meter_->issue_xtxn(place);
-  count_xtxn(xtxn.kind);
+  begin_xtxn(xtxn, place);
   ModelThread& thread = current();
   const Duration stall = timing_.backpressure(xtxn.target, thread.local_at);
   thread.parts[LatencyPart::kBankQueue] += stall;
@@ -440,13 +440,13 @@ void ModelMachine::post(const microcode::Xtxn& xtxn, F&& service, const Place& p
       trace_request(thread, {to_string(xtxn.kind), xtxn.target, xtxn.size_bytes}, false);
     }
     (void)price(thread, xtxn, thread.local_at);
-    service();
+    microcode::run_service(service);
   }
 }
 
 /// The paper's aggregation loop (§4): the payload in the head first, then the tail, 64 bytes at a
 /// time. Gradients that do not fill 64 bytes of the buffer stay in local memory for the next turn.
-class ModelMachine::AccumulateLoop final : public ModelRequest {
+class [[nodiscard]] ModelMachine::AccumulateLoop final : public ModelRequest {
  public:
   AccumulateLoop(ModelMachine& machine, int32_t* lanes, uint32_t offset_bytes, uint32_t count,
                  microcode::Accumulate how, microcode::LaneWidth width);
@@ -475,7 +475,7 @@ class ModelMachine::AccumulateLoop final : public ModelRequest {
 };
 
 /// The paper's result loop (§4), 256 bytes at a time.
-class ModelMachine::FinishLoop final : public ModelRequest {
+class [[nodiscard]] ModelMachine::FinishLoop final : public ModelRequest {
  public:
   FinishLoop(ModelMachine& machine, int32_t* lanes, uint32_t count, microcode::ResultLanes result);
   static void await_resume() {}

@@ -52,6 +52,7 @@ struct ModelThread {
   Instant started_at;
   Instant local_at;                           ///< Its own clock: it runs ahead of the event core's.
   microcode::AccessMeter::Position position;  ///< Its last mark, and the reply since then.
+  uint64_t steps = 0;  ///< Instructions and XTXNs; a loop of the machine counts as one.
   ModelRequest* waiting_on = nullptr;
   Instant waits_since;
   uint32_t deletes_answered = 0;  ///< Hash deletions with replies it has not acted on yet.

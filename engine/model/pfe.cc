@@ -139,6 +139,7 @@ ModelThread& PfeCore::take_thread(bool has_packet) {
   thread.position = {};
   thread.parts = {};
   thread.instructions = 0;
+  thread.steps = 0;
   thread.gradients = 0;
   thread.bank_busy = Duration();
   thread.crossbar_bytes = 0;

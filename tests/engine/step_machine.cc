@@ -25,7 +25,7 @@ class StepMachine::Post final : public Request {
 
  private:
   bool serve() override {
-    service_();
+    microcode::run_service(service_);
     return true;
   }
 
@@ -54,6 +54,7 @@ StepMachine::ThreadState& StepMachine::take_thread() {
   thread.packet = {};
   thread.head_bytes = 0;
   thread.packet_ended = false;
+  thread.steps = 0;
   thread.position = {};
   threads_active_max_ = std::max(threads_active_max_, threads_active());
   return thread;
@@ -163,7 +164,10 @@ void StepMachine::serve(size_t pick) {
   const auto position = std::find_if(pending_.begin(), pending_.end(), goes_before);
   Request& request = **position;
   xtxns_[static_cast<size_t>(request.xtxn_.kind)]++;
-  if (!request.serve()) return;
+  meter_.name(request.thread_->position);
+  const bool is_served = request.serve();
+  meter_.end_naming();
+  if (!is_served) return;
 
   pending_.erase(position);
   request.served_ = true;
@@ -189,7 +193,8 @@ void StepMachine::instruction(const microcode::Instruction& mark, const Place& p
   TRIB_ASSERT(current_ != nullptr);
   if (!starting_) {  // A program may read a packet before it starts a thread.
     meter_.begin(mark, 1, place);
-    current_->position = {.mark = mark.name};
+    meter_.count_step(current_->steps, place);
+    current_->position = {.mark = mark.name, .place = place};
   }
   instructions_[mark.name]++;
   instructions_total_++;
@@ -202,26 +207,29 @@ microcode::MeteredHead StepMachine::head(const Place& place) const {
 }
 void StepMachine::write_head(uint32_t offset_bytes, std::span<const std::byte> bytes,
                              const Place& place) {
-  TRIB_ASSERT(current().packet.is_set() && !current_->packet_ended);
-  TRIB_REQUIRE(offset_bytes + bytes.size() <= current_->head_bytes, microcode::rule::kWriteHead);
+  TRIB_ASSERT(current().packet.is_set());
+  TRIB_REQUIRE_AT(!current_->packet_ended, microcode::rule::kEndOnce, place);
+  TRIB_REQUIRE_AT(offset_bytes + bytes.size() <= current_->head_bytes, microcode::rule::kWriteHead,
+                  place);
   std::byte* const first = current_->head() + offset_bytes;
   std::memcpy(first, bytes.data(), bytes.size());
   packets_.write_head(current_->packet, offset_bytes, bytes);
   if (!starting_) meter_.write_lmem(first, static_cast<uint32_t>(bytes.size()), place);
 }
 void StepMachine::push_head(std::span<const std::byte> bytes, const Place& place) {
-  TRIB_REQUIRE(
-      arrived_as_frame() && !current_->packet_ended && bytes.size() <= current_->head_first,
-      microcode::rule::kPushHead);
+  TRIB_REQUIRE_AT(!current().packet_ended, microcode::rule::kEndOnce, place);
+  TRIB_REQUIRE_AT(arrived_as_frame() && bytes.size() <= current_->head_first,
+                  microcode::rule::kPushHead, place);
   packets_.push_head(current_->packet, bytes);
   const auto count = static_cast<uint32_t>(bytes.size());
   current_->head_first -= count;
   current_->head_bytes += count;
   write_head(0, bytes, place);
 }
-void StepMachine::pop_head(uint32_t count) {
-  TRIB_REQUIRE(arrived_as_frame() && !current_->packet_ended && count <= current_->head_bytes,
-               microcode::rule::kPopHead);
+void StepMachine::pop_head(uint32_t count, const Place& place) {
+  TRIB_REQUIRE_AT(!current().packet_ended, microcode::rule::kEndOnce, place);
+  TRIB_REQUIRE_AT(arrived_as_frame() && count <= current_->head_bytes, microcode::rule::kPopHead,
+                  place);
   packets_.pop_head(current_->packet, count);
   current_->head_first += count;
   current_->head_bytes -= count;
@@ -261,19 +269,26 @@ void StepMachine::release_payload(std::span<const std::byte>) {
   in_flight_.clear();
 }
 
-void StepMachine::end_packet() {
-  TRIB_ASSERT(current().packet.is_set() && !current_->packet_ended);
+void StepMachine::begin_xtxn(const Xtxn& xtxn, const Place& place) {
+  check_xtxn(xtxn, place);
+  meter_.issue_xtxn(place);
+  if (current_ != nullptr) meter_.count_step(current_->steps, place);
+}
+
+void StepMachine::end_packet(const Place& place) {
+  TRIB_REQUIRE_AT(current().packet.is_set(), microcode::rule::kEndInProcess, place);
+  TRIB_REQUIRE_AT(!current_->packet_ended, microcode::rule::kEndOnce, place);
   current_->packet_ended = true;
 }
 
-void StepMachine::forward() {
-  end_packet();
+void StepMachine::forward(const Place& place) {
+  end_packet(place);
   const auto bytes = packets_.bytes(current_->packet);
   forwarded_.emplace_back(bytes.begin(), bytes.end());
 }
 
-void StepMachine::drop(uint32_t reason) {
-  end_packet();
+void StepMachine::drop(uint32_t reason, const Place& place) {
+  end_packet(place);
   dropped_[reason]++;
 }
 

@@ -134,19 +134,19 @@ class StepMachine {
   void write_head(uint32_t offset_bytes, std::span<const std::byte> bytes,
                   const Place& place = Place::current());
   void push_head(std::span<const std::byte> bytes, const Place& place = Place::current());
-  void pop_head(uint32_t count);
+  void pop_head(uint32_t count, const Place& place = Place::current());
   [[nodiscard]] uint32_t packet_size() const;
   [[nodiscard]] bool arrived_as_frame() const;
   [[nodiscard]] const Endpoint& source() const;
 
   template <class F>
   auto issue(microcode::Xtxn xtxn, F&& service, const Place& place = Place::current()) {
-    meter_.issue_xtxn(place);
+    begin_xtxn(xtxn, place);
     return Reply<std::decay_t<F>>(*this, xtxn, std::forward<F>(service));
   }
   template <class F>
   void post(microcode::Xtxn xtxn, F&& service, const Place& place = Place::current()) {
-    meter_.issue_xtxn(place);
+    begin_xtxn(xtxn, place);
     add_post(xtxn, std::function<void()>(std::forward<F>(service)));
   }
   using ReadTail = engine::TailRead<engine::PacketBuffer>;
@@ -164,8 +164,8 @@ class StepMachine {
   void send_small(std::span<const std::byte> payload, const Endpoint& destination);
   [[nodiscard]] static bool is_send_crowded() { return false; }
   void release_payload(std::span<const std::byte> payload);
-  void forward();
-  void drop(uint32_t reason);
+  void forward(const Place& place = Place::current());
+  void drop(uint32_t reason, const Place& place = Place::current());
 
  private:
   /// One PPE thread.
@@ -183,6 +183,7 @@ class StepMachine {
         chunk;
     bool in_leaf_loop = false;
     bool packet_ended = false;
+    uint64_t steps = 0;  ///< Instructions and XTXNs.
     engine::PacketLayer layer = engine::PacketLayer::kUdpPayload;
     Endpoint source;
     Instant arrived_at;
@@ -206,7 +207,8 @@ class StepMachine {
   void wait_for(Request& request);
   void add_post(microcode::Xtxn xtxn, std::function<void()> service);
   void check_in_flight() const;
-  void end_packet();
+  void begin_xtxn(const microcode::Xtxn& xtxn, const Place& place);
+  void end_packet(const Place& place);
   [[nodiscard]] const ThreadState& current() const;
 
   engine::PacketBuffer packets_;
@@ -241,7 +243,10 @@ class StepMachine::Request {
   Request(const Request&) = delete;
   Request& operator=(const Request&) = delete;
 
-  [[nodiscard]] bool await_ready() const noexcept { return served_; }
+  [[nodiscard]] bool await_ready() noexcept {
+    is_joined_ = true;
+    return served_;
+  }
   void await_suspend(std::coroutine_handle<>) { machine_.wait_for(*this); }
 
  protected:
@@ -250,7 +255,7 @@ class StepMachine::Request {
         xtxn_(xtxn),
         thread_(machine.current_),
         thread_number_(machine.current().number) {}
-  virtual ~Request() { TRIB_ASSERT(served_); }  // An abandoned XTXN: use post().
+  virtual ~Request() { TRIB_REQUIRE(served_ && is_joined_, microcode::rule::kAwait); }
 
   /// Serves one visit to the target. @return true if it was the last; else xtxn_ is the next one.
   virtual bool serve() = 0;
@@ -264,12 +269,13 @@ class StepMachine::Request {
  private:
   friend class StepMachine;
   const uint64_t thread_number_;
-  bool awaited_ = false;
+  bool awaited_ = false;    ///< The thread waits for it.
+  bool is_joined_ = false;  ///< The thread has asked for its reply, or the machine for its end.
 };
 
 /// The result of issue(). co_await it for the value that `F` returned at the target.
 template <class F>
-class StepMachine::Reply final : public Request {
+class [[nodiscard]] StepMachine::Reply final : public Request {
  public:
   using Value = std::invoke_result_t<F&>;
 
@@ -289,9 +295,9 @@ class StepMachine::Reply final : public Request {
 
   bool serve() override {
     if constexpr (std::is_void_v<Value>) {
-      service_();
+      microcode::run_service(service_);
     } else {
-      value_.emplace(service_());
+      value_.emplace(microcode::run_service(service_));
     }
     return true;
   }
@@ -302,20 +308,23 @@ class StepMachine::Reply final : public Request {
 
 inline auto StepMachine::read_tail(uint32_t offset_bytes, std::span<std::byte> to,
                                    const Place& place) -> Reply<ReadTail> {
-  TRIB_REQUIRE(arrived_as_frame() && to.size() <= microcode::kTailChunkBytes,
-               microcode::rule::kReadTail);
+  TRIB_REQUIRE_AT(arrived_as_frame() && to.size() <= microcode::kTailChunkBytes,
+                  microcode::rule::kReadTail, place);
   const ReadTail read{&packets_, current().packet, offset_bytes, to};
   return issue(read.request(), read, place);
 }
 inline auto StepMachine::write_tail(uint32_t offset_bytes, std::span<const std::byte> bytes,
                                     const Place& place) -> Reply<WriteTail> {
-  TRIB_REQUIRE(arrived_as_frame() && !current().packet_ended, microcode::rule::kWriteTail);
+  TRIB_REQUIRE_AT(!current().packet_ended, microcode::rule::kEndOnce, place);
+  TRIB_REQUIRE_AT(arrived_as_frame() && bytes.size() <= microcode::kTailChunkBytes &&
+                      uint64_t{current().head_bytes} + offset_bytes + bytes.size() <= packet_size(),
+                  microcode::rule::kWriteTail, place);
   const WriteTail write{&packets_, current().packet, offset_bytes, bytes};
   return issue(write.request(), write, place);
 }
 
 /// The paper's aggregation loop: the payload in the head first, then the tail, 64 bytes at a time.
-class StepMachine::AccumulateLoop final : public Request {
+class [[nodiscard]] StepMachine::AccumulateLoop final : public Request {
  public:
   AccumulateLoop(StepMachine& machine, int32_t* lanes, uint32_t offset_bytes, uint32_t count,
                  microcode::Accumulate how, microcode::LaneWidth width);
@@ -337,7 +346,7 @@ class StepMachine::AccumulateLoop final : public Request {
 };
 
 /// The paper's result loop, 256 bytes at a time.
-class StepMachine::FinishLoop final : public Request {
+class [[nodiscard]] StepMachine::FinishLoop final : public Request {
  public:
   FinishLoop(StepMachine& machine, int32_t* lanes, uint32_t count, microcode::ResultLanes result);
   static void await_resume() {}

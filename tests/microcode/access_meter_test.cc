@@ -192,6 +192,27 @@ TEST(AccessMeter, ReportsCodeBetweenAReplyAndTheNextMark) {
   EXPECT_EQ(row.most, (AccessCount{.head_bytes = 20, .lmem_reads = 3, .xtxns = 1}));
 }
 
+constexpr Instruction kNarrowRead{"read", {.lmem_reads = 1}};
+
+TEST(AccessMeterDeathTest, InstructionsOfOneNameKeepTheirBudgets) {
+  AccessMeter meter;
+  meter.begin(kRead, 1, here());
+  meter.begin(kNarrowRead, 1, here());
+  meter.read_head(0, 16, here());
+  EXPECT_DEATH(meter.pause(), "makes 2 local memory reads; its budget is 1");
+  EXPECT_EQ(meter.instructions().size(), 2U);
+}
+
+TEST(AccessMeterDeathTest, AThreadHasALimitOfSteps) {
+  AccessMeter meter;
+  meter.set_program("planted");
+  uint64_t steps = kThreadStepsMax - 1;
+  meter.begin(kRead, 1, here());
+  meter.count_step(steps, here());
+  EXPECT_DEATH(meter.count_step(steps, here()),
+               "a thread of program 'planted' makes more than .* follows instruction 'read'");
+}
+
 TEST(AccessMeter, PlacesAreNamedFromTheTopOfTheTree) {
   const AccessMeter::Place place = here();
   EXPECT_EQ(place_text(place),

@@ -56,6 +56,12 @@ TEST_F(MeteredHeadTest, ViewsPastTheEndAreRefused) {
   EXPECT_EQ(used(), AccessCount{});
 }
 
+TEST_F(MeteredHeadTest, ReadsEndWithTheHead) {
+  EXPECT_DEATH(static_cast<void>(head(&meter_).read(20, 5)),
+               "metered_head_test.cc:.*reads bytes within the head only");
+  EXPECT_DEATH(static_cast<void>(head(nullptr).read(UINT32_MAX, 5)), "within the head only");
+}
+
 TEST_F(MeteredHeadTest, WithoutAMeterNothingIsCounted) {
   EXPECT_EQ(head(nullptr).view<Udp>(0)->get<Udp::SourcePort>(), 0x0001U);
   EXPECT_EQ(head(nullptr).read(0, 24).size(), 24U);

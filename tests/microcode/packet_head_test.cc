@@ -30,5 +30,15 @@ TEST(PacketHead, ReturnsAViewOnlyIfAllItsBytesExist) {
   EXPECT_FALSE(PacketHead({}).view<Small>(0).has_value());
 }
 
+TEST(PacketHeadDeathTest, ReadsEndWithTheHead) {
+  const std::array<std::byte, 12> bytes{};
+  const PacketHead head(bytes);
+  EXPECT_EQ(head.read(4, 8).size(), 8U);
+  EXPECT_EQ(head.read(12, 0).size(), 0U);
+  EXPECT_DEATH(static_cast<void>(head.read(5, 8)),
+               "packet_head_test.cc:.*reads bytes within the head only");
+  EXPECT_DEATH(static_cast<void>(head.read(UINT32_MAX, 8)), "within the head only");
+}
+
 }  // namespace
 }  // namespace tributary::microcode

@@ -66,6 +66,7 @@ std::vector<Frame> run_interleaved(programs::PacketProgram<Code>& program,
                                    const InterleavedTimes& times = {}) {
   Prng prng(seed);
   StepMachine machine({.seed = prng.any_u64()});
+  machine.access_meter().set_program(std::string(Code::kName));
   auto app = program.app();
   const bool is_timed = times.between_packets > Duration() || times.at_end > Duration();
   Instant now;

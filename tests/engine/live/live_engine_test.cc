@@ -330,6 +330,19 @@ TEST(LiveEngineSleep, DestructorStopsTheEngine) {
   port.wait_until_asleep();
 }
 
+TEST(LiveEngineSleep, ACoreIsAwaitedUntilItAnswersAndUntilItEnds) {
+  SleepingPort port;
+  LiveEngine<Idle> engine(port, std::vector<Idle>(1), {});
+  EXPECT_FALSE(engine.is_awaited());
+  engine.start();
+  bool was_awaited = false;
+  engine.inspect([&](LiveEngine<Idle>::Core&) { was_awaited = engine.is_awaited(); });
+  EXPECT_TRUE(was_awaited);
+  EXPECT_FALSE(engine.is_awaited());
+  engine.stop();
+  EXPECT_FALSE(engine.is_awaited());
+}
+
 TEST(LiveEngineSleep, SpinningCoreDoesNotSleepAtOnce) {
   SleepingPort port;
   LiveEngine<Idle> engine(port, std::vector<Idle>(1), {.spin = seconds(1000)});

@@ -39,9 +39,16 @@ TEST(Accounting, TextsNameBudgetUseAndPlace) {
   accounting.unpriced = {{.after = {.mark = "parse", .reply = "read"},
                           .place = place,
                           .executed = 2,
-                          .most = {.xtxns = 1}}};
+                          .most = {.head_bytes = 6,
+                                   .lmem_reads = 1,
+                                   .lmem_writes = 2,
+                                   .register_reads = 3,
+                                   .register_writes = 4,
+                                   .xtxns = 5}}};
   const std::string line = "tests/engine/model/accounting_test.cc:" + std::to_string(place.line());
   EXPECT_THAT(accounting_text(accounting), HasSubstr(line));
+  EXPECT_THAT(unpriced_text(accounting),
+              ::testing::ContainsRegex("parse +read +2 +1 +2 +3 +4 +6 +5\n"));
 
   const auto json = accounting_json(accounting);
   EXPECT_EQ(json["program"], "p");
