@@ -17,7 +17,7 @@ namespace tributary::lab {
 namespace {
 
 /// Raise it when outcomes that earlier programs kept must not be used.
-constexpr std::string_view kOutcomeVersion = "1";
+constexpr std::string_view kOutcomeVersion = "2";
 
 uint64_t fnv1a(std::string_view text) {
   return fnv_bytes(kFnvStart, std::as_bytes(std::span(text)));
