@@ -31,8 +31,8 @@ namespace tributary::lab {
 [[nodiscard]] constexpr double as_us(Duration duration) { return as_ns(duration) / 1e3; }
 [[nodiscard]] constexpr double as_ms(Duration duration) { return as_ns(duration) / 1e6; }
 
-/// Order statistics of many durations. The minimum and the percentiles are at most 3.2 % above the
-/// true ones; mean and maximum are exact.
+/// Order statistics of many durations. The percentiles are at most 3.2 % above the true ones; mean,
+/// minimum and maximum are exact.
 struct DurationSummary {
   uint64_t count = 0;
   Duration mean;
@@ -48,6 +48,7 @@ struct WorkerResult {
   Duration computed;                ///< With the input pipeline and the copies from and to the GPU.
   Duration waited;                  ///< For the network, after its computation had ended.
   Duration slept;                   ///< By the straggler pattern.
+  Duration packet_cpu;              ///< Of its CPU, for packets in and out, until finished_at.
   uint32_t iterations = 0;          ///< Completed.
   uint32_t iterations_skipped = 0;  ///< Completed without computation, to catch up.
   uint64_t contributions = 0;       ///< Blocks computed. Blocks that end before are not sent.

@@ -75,6 +75,13 @@ bool can_straggle(const Scenario& scenario) {
   const Workload workload = workload_of(scenario);
   return workload.forward + workload.backward > Duration();
 }
+/// Tells whether one of the patterns concerns a single worker, and no list names other stragglers.
+bool has_single_straggler(const Scenario& scenario) {
+  if (!scenario.straggler.workers.empty() || !scenario.straggler.racks.empty()) return false;
+  return uses(scenario, Straggling::kSlowWorkerFixed) || uses(scenario, Straggling::kFailSlow) ||
+         uses(scenario, Straggling::kPause) || uses(scenario, Straggling::kAbsent) ||
+         uses(scenario, Straggling::kBackgroundFlow);
+}
 bool has_leaves(const Scenario& scenario) {
   return scenario.topology != Topology::kStar && scenario.topology != Topology::kFile;
 }
@@ -86,17 +93,25 @@ const std::array kDependentKeys = std::to_array<DependentKey>({
      "any with topology=leaf-spine"},
     {"topology_file", [](const Scenario& s) { return s.topology == Topology::kFile; },
      "none, or the path of a file with topology=file"},
+    {"window", [](const Scenario& s) { return !uses_switchml(s); },
+     "4096, or any with a back end other than SwitchML, whose window is switchml.pool"},
+    {"gradients", [](const Scenario& s) { return !uses_switchml(s); },
+     "1024, or any with a back end other than SwitchML, which fixes the size of its packets"},
     {"model.bucket_bytes", [](const Scenario& s) { return s.model.kind == Model::kCustom; },
      "none, or any with model.name=custom"},
     {"link.slow_rate_gbps", [](const Scenario& s) { return !s.slow_links.workers.empty(); },
      "any with link.slow_workers"},
     {"link.loss_run", [](const Scenario& s) { return s.link.faults.loss > 0; },
      "1, or any with link.loss above 0"},
+    {"link.reorder_max_us", [](const Scenario& s) { return s.link.faults.reorder > 0; },
+     "any with link.reorder above 0"},
     {"fabric.*", has_leaves, "any with topology=chassis, two-level or leaf-spine"},
     {"fabric.slow_rate_gbps", [](const Scenario& s) { return !s.slow_uplinks.racks.empty(); },
      "any with fabric.slow_racks"},
     {"fabric.loss_run", [](const Scenario& s) { return s.fabric.faults.loss > 0; },
      "1, or any with fabric.loss above 0"},
+    {"fabric.reorder_max_us", [](const Scenario& s) { return s.fabric.faults.reorder > 0; },
+     "any with fabric.reorder above 0"},
     {"mitigation.timeout_ms", has_timeouts,
      "10, or any with backend=trio-ml, switchml-64-timeout, live, sharded-live or optireduce"},
     {"mitigation.timer_threads", has_timer_threads,
@@ -120,6 +135,9 @@ const std::array kDependentKeys = std::to_array<DependentKey>({
               uses(s, Straggling::kSlowWorkerFixed);
      },
      "0, or any with straggler.pattern=slow-worker, slow-worker-each or slow-worker-fixed"},
+    {"straggler.worker", has_single_straggler,
+     "0, or any with straggler.pattern=slow-worker-fixed, fail-slow, pause, absent or "
+     "background-flow, and neither straggler.workers nor straggler.racks"},
     {"straggler.workers", uses_any, "none, or any with a straggler.pattern"},
     {"straggler.racks", uses_any, "none, or any with a straggler.pattern"},
     {"straggler.factor", [](const Scenario& s) { return uses(s, Straggling::kFailSlow); },
@@ -137,8 +155,13 @@ const std::array kDependentKeys = std::to_array<DependentKey>({
      "none, or the path of a file with straggler.pattern=trace"},
     {"aggregators.colocated", is_sharded, "any with backend=sharded"},
     {"aggregators.spare", is_sharded, "any with backend=sharded"},
+    {"switchml.preset", uses_switchml, "paper, or any with a SwitchML back end"},
     {"switchml.pool", uses_switchml, "0, or any with a SwitchML back end"},
-    {"switchml.timeout_ms", uses_switchml, "0, or any with a SwitchML back end"},
+    {"switchml.timeout_ms",
+     [](const Scenario& s) { return uses_switchml(s) && s.host.retransmission; },
+     "0, or any with a SwitchML back end and host.retransmission=true"},
+    {"timeline.bin_ms", [](const Scenario& s) { return !s.timeline.link.empty(); },
+     "10, or any with timeline.link"},
 });
 
 bool stands_for(std::string_view pattern, std::string_view name) {

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "base/errno_text.h"
@@ -23,6 +25,7 @@ using wire::UdpHeader;
 using Bytes = std::vector<std::byte>;
 
 constexpr uint32_t kMagicNanoseconds = 0xa1b23c4d;
+constexpr uint32_t kMagicMicroseconds = 0xa1b2c3d4;  // Other programs' captures.
 constexpr uint16_t kVersionMajor = 2;
 constexpr uint16_t kVersionMinor = 4;
 constexpr uint32_t kSnapBytes = 262'144;  // tcpdump's limit.
@@ -67,6 +70,31 @@ Bytes frame_headers(const Packet& packet) {
   return frame;
 }
 
+/// Returns whether the first bytes of a file are those of a capture, in either byte order.
+bool is_capture(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  uint32_t magic = 0;
+  if (!file.read(reinterpret_cast<char*>(&magic), sizeof magic)) return false;
+  for (const uint32_t known : {kMagicNanoseconds, kMagicMicroseconds}) {
+    if (magic == known || magic == __builtin_bswap32(known)) return true;
+  }
+  return false;
+}
+
+/// Refuses to overwrite a file that has another content. Paths may come from a scenario file that
+/// somebody else has written.
+Result<void> check_replaceable(const std::string& path) {
+  std::error_code none;
+  const std::filesystem::file_status status = std::filesystem::status(path, none);
+  const bool has_content =
+      std::filesystem::is_regular_file(status) && std::filesystem::file_size(path, none) > 0;
+  if (!std::filesystem::is_block_file(status) && (!has_content || is_capture(path))) return {};
+  return failure(
+      fmt::format("{}: exists and is not a capture; allowed: a new file, an empty one, or a pcap "
+                  "file to replace",
+                  path));
+}
+
 }  // namespace
 
 std::vector<std::byte> pcap_file_header() {
@@ -102,6 +130,7 @@ PcapWriter::PcapWriter(std::string path, std::ofstream file)
     : path_(std::move(path)), file_(std::move(file)) {}
 
 Result<PcapWriter> PcapWriter::open(const std::string& path) {
+  if (const auto good = check_replaceable(path); !good) return tl::unexpected(good.error());
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
   const std::vector<std::byte> header = pcap_file_header();
   file.write(reinterpret_cast<const char*>(header.data()),

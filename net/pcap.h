@@ -7,7 +7,8 @@
 ///          packet's time is the time at which its last bit leaves.
 /// Trains:  A packet that stands for k is in the file once.
 /// Threads: One.
-/// Errors:  open() refuses a file that cannot be written; finish() reports a later write error.
+/// Errors:  open() refuses a file that cannot be written or that is another file; finish() reports a
+///          later write error.
 /// Source:  draft-ietf-opsawg-pcap, RFC 791, 768, 8200, 1071 (checksum), 1112 (multicast MAC).
 /// Tests:   tests/net/pcap_test.cc
 #pragma once
@@ -35,7 +36,8 @@ namespace tributary::net {
 
 class PcapWriter {
  public:
-  /// Creates the file. Refuses a path that cannot be written.
+  /// Creates the file, or replaces an older capture. Refuses a path that cannot be written, a block
+  /// device, and a file with content that is not a pcap file.
   [[nodiscard]] static Result<PcapWriter> open(const std::string& path);
 
   /// Writes a packet. Times must not decrease within a file, so one file holds one link.

@@ -18,6 +18,7 @@ constexpr double kBitsPerGigabit = 1e9;
 constexpr double kTicksPerNanosecond = 1'000.0 / kPicosecondsPerTick;
 constexpr double kDelayNanosecondsMax = 3.6e12;  // One hour, as in check(LinkConfig).
 constexpr uint64_t kNodesMax = 65'536;           // The number of addresses that a generator has.
+constexpr uint64_t kCablesMax = 65'536;  // Of a shape. Assumed: bounds its memory to some MB.
 
 KeySpec share(std::string_view name, std::string_view help) {
   return {.name = name, .type = KeyType::kNumber, .help = help, .number_max = 1};
@@ -225,7 +226,9 @@ class Reader {
                                  kind("top_kind", base.spine_kind),
                                  link_,
                                  uplink_};
-      if (auto good = check_size(row, asked.leaves, asked.workers_per_leaf); !good) return good;
+      if (auto good = check_size(row, asked.leaves, asked.workers_per_leaf, asked.spines); !good) {
+        return good;
+      }
       topology_ = leaf_spine(asked);
       return name_places(row, check_shape_keys(row, {"leaves", "workers_per_leaf", "spines",
                                                      "worker_kind", "leaf_kind", "top_kind"}));
@@ -244,16 +247,32 @@ class Reader {
                               kind("top_kind", base.top_kind),
                               link_,
                               uplink_};
-    if (auto good = check_size(row, asked.leaves, asked.workers_per_leaf); !good) return good;
+    if (auto good = check_size(row, asked.leaves, asked.workers_per_leaf, /*tops=*/1); !good) {
+      return good;
+    }
     topology_ = shape == "chassis" ? chassis(asked) : two_level(asked);
     return name_places(row, check_shape_keys(row, {"leaves", "workers_per_leaf", "worker_kind",
                                                    "leaf_kind", "top_kind"}));
   }
 
-  static Result<void> check_size(const KeyValues& row, uint64_t leaves, uint64_t each) {
-    if (leaves * each <= kNodesMax) return {};
-    return failure(fmt::format("{}: workers_per_leaf={} makes {} workers; allowed: at most {}",
-                               row.where(), each, leaves * each, kNodesMax));
+  /// Checks the size of a shape before it is built. Each leaf has a cable to each of the tops.
+  static Result<void> check_size(const KeyValues& row, uint64_t leaves, uint64_t each,
+                                 uint64_t tops) {
+    const uint64_t workers = leaves * each;
+    if (workers > kNodesMax) {
+      return failure(fmt::format("{}: workers_per_leaf={} makes {} workers; allowed: at most {}",
+                                 row.where(), each, workers, kNodesMax));
+    }
+    if (workers + leaves + tops > kNodesMax) {
+      return failure(fmt::format("{}: leaves={} makes {} workers and switches; allowed: at most {}",
+                                 row.where(), leaves, workers + leaves + tops, kNodesMax));
+    }
+    if (workers + leaves * tops > kCablesMax) {
+      return failure(
+          fmt::format("{}: leaves={} with {} spines makes {} cables; allowed: at most {}",
+                      row.where(), leaves, tops, workers + leaves * tops, kCablesMax));
+    }
+    return {};
   }
 
   /// Gives the shape's parts the place of the shape.

@@ -28,6 +28,7 @@ uint64_t LatencyHistogram::upper_end(uint32_t bucket) {
 void LatencyHistogram::add(const LatencyParts& parts, uint64_t weight) {
   const Duration latency = parts.sum();
   counts_[bucket_of(static_cast<uint64_t>(latency.ticks()))] += weight;
+  min_ = count_ == 0 ? latency : std::min(min_, latency);
   count_ += weight;
   max_ = std::max(max_, latency);
   for (uint32_t i = 0; i < kLatencyPartCount; i++) {
@@ -52,6 +53,7 @@ LatencySummary LatencyHistogram::summary() const {
   if (count_ == 0) return summary;
   const auto count = static_cast<int64_t>(count_);
   summary.mean = sums_.sum() / count;
+  summary.min = min_;
   summary.p50 = percentile(0.5);
   summary.p90 = percentile(0.9);
   summary.p99 = percentile(0.99);

@@ -36,6 +36,7 @@ class LatencyHistogram {
 
   std::vector<uint64_t> counts_;
   uint64_t count_ = 0;
+  Duration min_;  ///< Zero while count_ is 0.
   Duration max_;
   LatencyParts sums_;
 };

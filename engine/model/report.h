@@ -17,10 +17,11 @@
 namespace tributary::engine {
 
 /// Order statistics of many latencies. A percentile is the upper end of a histogram bucket, at most
-/// 3 % above the true value. The mean and the largest are exact.
+/// 3 % above the true value. The mean, the smallest and the largest are exact.
 struct LatencySummary {
   uint64_t count = 0;
   Duration mean;
+  Duration min;
   Duration p50;
   Duration p90;
   Duration p99;

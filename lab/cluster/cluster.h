@@ -6,7 +6,7 @@
 /// Threads: One.
 /// Errors:  create() refuses bad topologies and captures. run() names the worker that fails or
 ///          hangs.
-/// Tests:   tests/lab/run_test.cc, tests/lab/shared_run_test.cc
+/// Tests:   tests/lab/run_test.cc, tests/lab/bottleneck_run_test.cc, tests/lab/shared_run_test.cc
 #pragma once
 
 #include <deque>

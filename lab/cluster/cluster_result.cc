@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "lab/backends/parameter_server.h"
 #include "lab/cluster/cluster.h"
@@ -150,23 +152,33 @@ void Cluster::collect_links(RunResult& result, Duration elapsed) const {
   }
 }
 
-/// Names the use of computation, of the busiest link and of each aggregator, the busier of the
-/// first two first.
+/// Names the use of computation, of the busiest link and of the busiest worker's CPU, the busiest of
+/// the three first. Then names each aggregator.
 std::string Cluster::bottleneck(const RunResult& result) const {
   double computed = 0;
+  double packet_cpu = 0;
   for (const WorkerResult& worker : result.workers) {
     const double all = in_seconds(worker.finished_at);
-    if (all > 0) computed = std::max(computed, in_seconds(worker.computed) / all);
+    if (all <= 0) continue;
+    computed = std::max(computed, in_seconds(worker.computed) / all);
+    packet_cpu = std::max(packet_cpu, in_seconds(worker.packet_cpu) / all);
   }
+  std::vector<std::pair<double, std::string>> uses;
+  uses.emplace_back(computed,
+                    fmt::format("workers compute up to {:.0f} % of the time", computed * 100));
   const auto busiest = std::max_element(
       result.links.begin(), result.links.end(),
       [](const LinkResult& a, const LinkResult& b) { return a.utilisation < b.utilisation; });
-  std::string text = fmt::format("workers compute up to {:.0f} % of the time", computed * 100);
   if (busiest != result.links.end()) {
-    const std::string link =
-        fmt::format("link {} is used {:.0f} %", busiest->name, busiest->utilisation * 100);
-    text = busiest->utilisation > computed ? link + "; " + text : text + "; " + link;
+    uses.emplace_back(busiest->utilisation, fmt::format("link {} is used {:.0f} %", busiest->name,
+                                                        busiest->utilisation * 100));
   }
+  uses.emplace_back(packet_cpu,
+                    fmt::format("worker CPU is used {:.0f} % for packets", packet_cpu * 100));
+  std::stable_sort(uses.begin(), uses.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::string text;
+  for (const auto& [share, use] : uses) text += (text.empty() ? "" : "; ") + use;
   for (size_t i = 0; i < result.aggregators.size();) {
     // Aggregators in a row with the same bottleneck share one entry.
     const AggregatorResult& first = result.aggregators[i];

@@ -79,6 +79,7 @@ void Trainer::begin() {
   TRIB_ASSERT(phase_ == Phase::kIdle);
   begun_at_ = core_.now();
   ended_at_ = begun_at_;
+  worked_before_ = node_.worked();
   if (!plan_.pattern.contributes(rank_)) return end();
   begin_iteration();
 }
@@ -355,6 +356,7 @@ void Trainer::end_iteration() {
 void Trainer::end() {
   phase_ = Phase::kDone;
   ended_at_ = core_.now();
+  account_.packet_cpu = node_.worked() - worked_before_;
 }
 
 std::string Trainer::doing() const {

@@ -137,6 +137,7 @@ class Trainer final : private EventTarget, private WorkerNode::Observer {
   std::string failed_;
   std::vector<Instant> ends_;
   Instant begun_at_;
+  Duration worked_before_;  ///< The node's CPU time for packets before begin().
   Instant ended_at_;
   WorkerResult account_;
   std::vector<SkippedBucket> skipped_;

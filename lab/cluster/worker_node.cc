@@ -94,7 +94,9 @@ void WorkerNode::run_round() {
   if (congestion_) protocol_->limit_window(congestion_->packets());
   bool blocked = false;
   const uint32_t sent = send_some(blocked);
-  busy_until_ = now + config_.packet_cost * (int64_t{taken} + sent) * config_.train;
+  const Duration cost = config_.packet_cost * (int64_t{taken} + sent) * config_.train;
+  busy_until_ = now + cost;
+  charged_ += cost;
   if (!received_.empty() || (sent == kBurst && !blocked)) {
     schedule(busy_until_);
   } else {
@@ -105,6 +107,11 @@ void WorkerNode::run_round() {
     if (deadline != Instant::never() && !waits) schedule(deadline - clock_ahead_);
   }
   if (observer_ != nullptr) observer_->on_round();
+}
+
+Duration WorkerNode::worked() const {
+  const Duration ahead = std::max(Duration(), busy_until_ - network_.core().now());
+  return charged_ - ahead;
 }
 
 uint32_t WorkerNode::take_received() {

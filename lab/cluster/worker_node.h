@@ -108,6 +108,8 @@ class WorkerNode final : public net::Node, private EventTarget {
   [[nodiscard]] uint64_t foreign_packets() const { return foreign_packets_; }
   /// Returns the simulated packets that its protocol has got, duplicates included.
   [[nodiscard]] uint64_t taken_packets() const { return taken_packets_; }
+  /// Returns the time for which its CPU has handled packets until now, over all processes.
+  [[nodiscard]] Duration worked() const;
 
   void receive(uint32_t port, net::PacketRef packet) override;
 
@@ -142,6 +144,7 @@ class WorkerNode final : public net::Node, private EventTarget {
   std::vector<std::byte> packet_;       ///< The packet being written.
   Instant wake_at_ = Instant::never();  ///< The valid wake-up; others are stale.
   Instant busy_until_;
+  Duration charged_;  ///< All work for packets, up to busy_until_.
   Instant paused_until_;
   Duration clock_ahead_;  ///< Of the protocol's clock before virtual time.
   uint64_t receive_overflows_ = 0;

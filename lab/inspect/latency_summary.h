@@ -8,11 +8,11 @@
 
 namespace tributary::lab {
 
-/// Returns the same order statistics. The minimum is the upper end of the first bucket.
+/// Returns the same order statistics.
 [[nodiscard]] inline DurationSummary summarise(const engine::LatencySummary& latency) {
   return {.count = latency.count,
           .mean = latency.mean,
-          .min = latency.buckets.empty() ? Duration() : latency.buckets.front().up_to,
+          .min = latency.min,
           .p50 = latency.p50,
           .p90 = latency.p90,
           .p99 = latency.p99,

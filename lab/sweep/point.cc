@@ -12,12 +12,17 @@
 #include "base/fnv.h"
 #include "lab/run.h"
 #include "lab/scenario_file.h"
+#include "lab/sweep/plain_file.h"
+#include "lab/workload/delay_trace.h"
 
 namespace tributary::lab {
 namespace {
 
 /// Raise it when outcomes that earlier programs kept must not be used.
-constexpr std::string_view kOutcomeVersion = "1";
+constexpr std::string_view kOutcomeVersion = "2";
+
+/// Largest file that a point may name: the longest trace of delays.
+constexpr uint64_t kFileBytesMax = DelayTrace::kRowsMax * DelayTrace::kLineBytesMax;
 
 uint64_t fnv1a(std::string_view text) {
   return fnv_bytes(kFnvStart, std::as_bytes(std::span(text)));
@@ -31,6 +36,16 @@ std::string text_of_file(const std::string& path) {
 }
 
 }  // namespace
+
+Result<void> check_point_files(const Point& point) {
+  for (const auto& [key, path] : {std::pair("topology_file", &point.scenario.topology_file),
+                                  std::pair("straggler.trace", &point.scenario.straggler.trace)}) {
+    if (path->empty()) continue;
+    const auto good = check_plain_file(*path, kFileBytesMax);
+    if (!good) return failure(fmt::format("{}: {}: {}", point.label, key, good.error().text));
+  }
+  return {};
+}
 
 std::string point_key(const Point& point) {
   const std::string text =

@@ -23,8 +23,13 @@ struct Point {
   std::function<Result<PointOutcome>(const Scenario&)> run = {};
 };
 
+/// Refuses a point whose topology file or trace is not a regular file, or is larger than the longest
+/// trace. A file that is missing is left to the run, which refuses it.
+[[nodiscard]] Result<void> check_point_files(const Point& point);
+
 /// Returns sixteen hexadecimal digits: FNV-1a over all keys of the scenario, its topology file, its
 /// trace and `extra`. The label does not count, so two sweeps can share a point.
+/// @pre check_point_files() has accepted the point.
 [[nodiscard]] std::string point_key(const Point& point);
 
 [[nodiscard]] Result<PointOutcome> run_point(const Point& point);

@@ -10,11 +10,15 @@
 #include <vector>
 
 #include "base/errno_text.h"
+#include "lab/sweep/plain_file.h"
 
 namespace tributary::lab {
 namespace {
 
 namespace fs = std::filesystem;
+
+/// Largest file of kept outcomes. Assumed: far above any sweep; an outcome of 1,024 workers has 1 MB.
+constexpr uint64_t kFileBytesMax = uint64_t{4} << 30;
 
 /// Removes the text after the last newline: a line that was cut short.
 Result<void> cut_half_line(const std::string& path) {
@@ -40,6 +44,9 @@ Result<PointStore> PointStore::open(const std::string& directory, uint32_t rank,
   store.directory_ = directory;
   store.model_ = model;
   store.own_path_ = fmt::format("{}/points-{}.jsonl", directory, rank);
+  if (const Result<void> good = check_plain_file(store.own_path_, kFileBytesMax); !good) {
+    return tl::unexpected(good.error());
+  }
   if (const Result<void> cut = cut_half_line(store.own_path_); !cut) {
     return tl::unexpected(cut.error());
   }
@@ -101,6 +108,7 @@ Result<void> PointStore::reload() {
 }
 
 Result<void> PointStore::read_file(const std::string& path) {
+  if (Result<void> good = check_plain_file(path, kFileBytesMax); !good) return good;
   std::ifstream file(path, std::ios::binary);
   if (!file) return system_failure(errno, fmt::format("{}: cannot be read", path));
   std::string line;

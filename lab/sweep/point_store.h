@@ -8,8 +8,8 @@
 /// Model:   Each process appends whole lines to its own file and reads the files of all processes.
 ///          Lines that are cut short, without an outcome or of another model are not used.
 /// Threads: One; the runner calls it under its lock.
-/// Errors:  Refuses, by name, a directory that it cannot create, read or write.
-/// Memory:  All outcomes.
+/// Errors:  Names a directory that it cannot create, read or write, and a file in it that is not
+///          regular or above 4 GiB.
 /// Tests:   tests/lab/sweep/runner_test.cc
 #pragma once
 

@@ -30,6 +30,7 @@ Json workers_json(const RunResult& result) {
     workers.push_back({{"computed_ns", as_ns(worker.computed)},
                        {"waited_ns", as_ns(worker.waited)},
                        {"slept_ns", as_ns(worker.slept)},
+                       {"packet_cpu_ns", as_ns(worker.packet_cpu)},
                        {"iterations", worker.iterations},
                        {"iterations_skipped", worker.iterations_skipped},
                        {"contributions", worker.contributions},
@@ -93,6 +94,7 @@ WorkerResult read_worker(const Json& json) {
   worker.computed = read_ns(json, "computed_ns");
   worker.waited = read_ns(json, "waited_ns");
   worker.slept = read_ns(json, "slept_ns");
+  worker.packet_cpu = read_ns(json, "packet_cpu_ns");
   worker.iterations = whole_number<uint32_t>(json.at("iterations"));
   worker.iterations_skipped = whole_number<uint32_t>(json.at("iterations_skipped"));
   worker.contributions = count("contributions");

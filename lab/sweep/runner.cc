@@ -161,6 +161,9 @@ std::vector<PointOutcome> RunnerOutcome::outcomes() const {
 }
 
 Result<RunnerOutcome> run_points(std::span<const Point> points, const RunnerOptions& options) {
+  for (const Point& point : points) {
+    if (const auto good = check_point_files(point); !good) return tl::unexpected(good.error());
+  }
   const uint32_t rank = options.ranks == nullptr ? 0 : options.ranks->rank();
   PointStore store;
   if (!options.directory.empty()) {

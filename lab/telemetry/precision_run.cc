@@ -17,6 +17,8 @@ using tofino::PrecisionFlow;
 using tofino::PrecisionSwitch;
 
 constexpr uint32_t kInPort = 0;
+constexpr uint64_t kSramBlockBytes = uint64_t{tofino::kSramRows} * tofino::kSramRowBits / 8;
+static_assert(kSramBlockBytes == 16'384);
 /// Longer than a packet's passes.
 constexpr Duration kDrain = milliseconds(1);
 
@@ -87,9 +89,11 @@ Result<TelemetryRow> run_precision(const TelemetryComparison& settings, const Fl
   const tofino::SwitchCounters& counters = chip.counters();
   const auto lost = std::accumulate(counters.dropped.begin(), counters.dropped.end(), uint64_t{0});
   const uint64_t bytes = PrecisionSwitch::slot_bytes(slots);
+  const uint64_t blocks = chip.placement().total(tofino::Resource::kSramBlocks);
   return TelemetryRow{.machine = "tofino",
                       .memory_limit = memory,
                       .memory_bytes = bytes,
+                      .sram_bytes = blocks * kSramBlockBytes,
                       .places = uint64_t{tofino::kPrecisionRows} * slots,
                       .score = reports.score(),
                       .passes_per_packet = static_cast<double>(counters.passes) /

@@ -32,11 +32,11 @@ std::string telemetry_text(const TelemetryComparison& settings, const TelemetryR
       result.packets, result.flows, settings.zipf, settings.seed, result.large_flows,
       result.threshold, in_seconds(settings.period) * 1e3);
   TextTable table({0});
-  table.add({"machine", "memory KiB", "places", "recall %", "false", "count error %", "detect ms",
-             "instructions", "passes", "uncounted", "lost", "reports KiB"});
+  table.add({"machine", "memory KiB", "SRAM KiB", "places", "recall %", "false", "count error %",
+             "detect ms", "instructions", "passes", "uncounted", "lost", "reports KiB"});
   for (const TelemetryRow& row : result.rows) {
-    table.add({row.machine, kib(row.memory_bytes), fmt::format("{}", row.places),
-               fmt::format("{:.1f}", row.score.recall * 100),
+    table.add({row.machine, kib(row.memory_bytes), row.sram_bytes ? kib(*row.sram_bytes) : "-",
+               fmt::format("{}", row.places), fmt::format("{:.1f}", row.score.recall * 100),
                fmt::format("{}", row.score.false_positives),
                fmt::format("{:.2f}", row.score.count_error * 100), shown(row.score.detect_ms, 1),
                shown(row.instructions_per_packet, 1), shown(row.passes_per_packet, 4),
@@ -61,6 +61,7 @@ std::string telemetry_json(const TelemetryComparison& settings, const TelemetryR
     json["rows"].push_back({{"machine", row.machine},
                             {"memory_limit", row.memory_limit},
                             {"memory_bytes", row.memory_bytes},
+                            {"sram_bytes", or_null(row.sram_bytes)},
                             {"places", row.places},
                             {"recall", row.score.recall},
                             {"false_positives", row.score.false_positives},

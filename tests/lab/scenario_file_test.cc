@@ -223,6 +223,61 @@ TEST(ScenarioFile, RefusesKeysWithoutEffect) {
             "straggler.pattern=pause");
 }
 
+TEST(ScenarioFile, RefusesKeysWithoutTheKeyThatReadsThem) {
+  EXPECT_EQ(refusal("timeline.bin_ms = 5\n"),
+            "s.toml:1: timeline.bin_ms=5 has no effect; allowed: 10, or any with timeline.link");
+  EXPECT_EQ(refusal("timeline.bin_ms = 5\ntimeline.link = \"worker-0.0>switch.0\"\n"), "accepted");
+  EXPECT_EQ(
+      refusal("link.reorder_max_us = 9\n"),
+      "s.toml:1: link.reorder_max_us=9 has no effect; allowed: any with link.reorder above 0");
+  EXPECT_EQ(refusal("link.reorder_max_us = 9\nlink.reorder = 0.1\n"), "accepted");
+  const std::string tree = "topology = \"two-level\"\nfabric.reorder_max_us = 9\n";
+  EXPECT_EQ(
+      refusal(tree),
+      "s.toml:2: fabric.reorder_max_us=9 has no effect; allowed: any with fabric.reorder above 0");
+  EXPECT_EQ(refusal(tree + "fabric.reorder = 0.1\n"), "accepted");
+}
+
+TEST(ScenarioFile, RefusesASingleStragglerWithoutAPatternThatHasOne) {
+  const std::string worker = "straggler.worker = 2\n";
+  for (const char* pattern : {"none", "heavy-tail", "slow-worker", "slow-worker-each"}) {
+    const std::string text = fmt::format("straggler.pattern = \"{}\"\n", pattern);
+    const std::string delays =
+        std::string(pattern).starts_with("slow") ? "straggler.probability = 0.1\n" : "";
+    EXPECT_THAT(refusal(worker + text + delays),
+                HasSubstr("s.toml:1: straggler.worker=2 has no effect; allowed: 0, or any with"))
+        << pattern;
+  }
+  for (const char* pattern : {"fail-slow", "pause", "absent", "background-flow"}) {
+    const std::string text = fmt::format("straggler.pattern = \"{}\"\n", pattern);
+    EXPECT_EQ(refusal(worker + text), "accepted") << pattern;
+    EXPECT_THAT(refusal(worker + text + "straggler.workers = [1]\n"), HasSubstr("has no effect"));
+  }
+}
+
+TEST(ScenarioFile, RefusesKeysOfAnotherSwitchThanSwitchml) {
+  EXPECT_EQ(refusal("switchml.preset = \"published\"\n"),
+            "s.toml:1: switchml.preset=published has no effect; allowed: paper, or any with a "
+            "SwitchML back end");
+  const std::string switchml = "backend = \"switchml-64\"\n";
+  EXPECT_EQ(refusal(switchml + "switchml.preset = \"published\"\n"), "accepted");
+  // SwitchML's workers resend only with retransmission.
+  EXPECT_EQ(
+      refusal(switchml + "switchml.timeout_ms = 2\n"),
+      "s.toml:2: switchml.timeout_ms=2 has no effect; allowed: 0, or any with a SwitchML back "
+      "end and host.retransmission=true");
+  EXPECT_EQ(refusal(switchml + "switchml.timeout_ms = 2\nhost.retransmission = true\n"),
+            "accepted");
+  EXPECT_EQ(refusal(switchml + "window = 512\n"),
+            "s.toml:2: window=512 has no effect; allowed: 4096, or any with a back end other than "
+            "SwitchML, whose window is switchml.pool");
+  EXPECT_EQ(
+      refusal(switchml + "gradients = 64\n"),
+      "s.toml:2: gradients=64 has no effect; allowed: 1024, or any with a back end other than "
+      "SwitchML, which fixes the size of its packets");
+  EXPECT_EQ(refusal("window = 512\ngradients = 64\n"), "accepted");
+}
+
 TEST(ScenarioFile, RefusesKeysWithoutEffectOnTheBackEnd) {
   EXPECT_EQ(refusal("backend = \"ring\"\nmitigation.timeout_ms = 5\n"),
             "s.toml:2: mitigation.timeout_ms=5 has no effect; allowed: 10, or any with "

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 
@@ -130,6 +131,31 @@ TEST(Pcap, RefusesAnUnwritablePath) {
   const auto writer = PcapWriter::open("/nonexistent/link.pcap");
   ASSERT_FALSE(writer.has_value());
   EXPECT_THAT(writer.error().text, ::testing::StartsWith("/nonexistent/link.pcap: cannot be"));
+}
+
+TEST(Pcap, ReplacesOnlyCaptures) {
+  const testing::ScratchDirectory scratch;
+  const std::string profile = scratch.file("profile", "alias ls='ls -l'\n");
+  const auto refused = PcapWriter::open(profile);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().text,
+            profile +
+                ": exists and is not a capture; allowed: a new file, an empty one, or a pcap "
+                "file to replace");
+  EXPECT_EQ(std::filesystem::file_size(profile), 17U);
+
+  // A link to the file is no way around the check.
+  const std::string link = (scratch.path() / "link.pcap").string();
+  std::filesystem::create_symlink(profile, link);
+  EXPECT_FALSE(PcapWriter::open(link).has_value());
+
+  EXPECT_TRUE(PcapWriter::open(scratch.file("empty", "")).has_value());
+  const std::string capture = (scratch.path() / "new.pcap").string();
+  ASSERT_TRUE(PcapWriter::open(capture).has_value());
+  EXPECT_TRUE(PcapWriter::open(capture).has_value());
+  // Microseconds, in the other byte order: a capture of tcpdump on another machine.
+  const std::string foreign = scratch.file("tcpdump.pcap", "\xa1\xb2\xc3\xd4 and more");
+  EXPECT_TRUE(PcapWriter::open(foreign).has_value());
 }
 
 TEST(Pcap, ReportsAFullDiskAtTheEnd) {

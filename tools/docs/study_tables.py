@@ -48,12 +48,13 @@ def compare_telemetry(results: dict) -> str:
     lines = []
     for row in only(results)["rows"]:
         lines.append([names[row["machine"]], plain(round(row["memory_bytes"] / 1024)),
+                      NONE if row["sram_bytes"] is None else plain(row["sram_bytes"] // 1024),
                       str(row["places"]), percent(row["recall"], 4), str(row["false_positives"]),
                       percent(row["count_error"], 3), fixed(row["detect_ms"], 1),
                       fixed(row["instructions_per_packet"], 1), fixed(row["passes_per_packet"], 4),
                       NONE if row["uncounted_packets"] is None else str(row["uncounted_packets"]),
                       plain(round(row["report_bytes"] / 1024))])
-    return table(["machine", "memory, KiB", "records or slots", "recall", "false positives",
+    return table(["machine", "memory, KiB", "SRAM blocks, KiB", "records or slots", "recall", "false positives",
                   "count error", "detect, ms", "instructions a packet", "passes a packet",
                   "uncounted packets", "reports, KiB"], lines)
 

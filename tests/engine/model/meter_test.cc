@@ -21,6 +21,7 @@ LatencyParts parts_of(Duration tail, Duration dispatch = Duration()) {
 
 TEST(LatencyHistogram, EmptyHistogramIsZero) {
   EXPECT_EQ(LatencyHistogram().summary().count, 0U);
+  EXPECT_EQ(LatencyHistogram().summary().min, Duration());
   EXPECT_EQ(LatencyHistogram().summary().p99, Duration());
 }
 
@@ -31,12 +32,27 @@ TEST(LatencyHistogram, MeansFollowWeightsAndParts) {
   const LatencySummary summary = histogram.summary();
   EXPECT_EQ(summary.count, 4U);
   EXPECT_EQ(summary.mean, nanoseconds(200));  // (3 x 100 + 500) / 4.
+  EXPECT_EQ(summary.min, nanoseconds(100));
   EXPECT_EQ(summary.max, nanoseconds(500));
   EXPECT_EQ(summary.parts_mean[LatencyPart::kTail], nanoseconds(125));
   EXPECT_EQ(summary.parts_mean[LatencyPart::kDispatch], nanoseconds(75));
   ASSERT_EQ(summary.buckets.size(), 2U);
   EXPECT_EQ(summary.buckets[0].count, 3U);
   EXPECT_GE(summary.buckets[0].up_to, nanoseconds(100));
+}
+
+TEST(LatencyHistogram, OrderStatisticsOfEqualLatenciesAreAllTheSame) {
+  LatencyHistogram histogram;
+  // 123.45 ns lies inside a bucket whose upper end is above it.
+  const Duration latency = Duration::from_ticks(12'345);
+  histogram.add(parts_of(latency), 2);
+  const LatencySummary summary = histogram.summary();
+  ASSERT_GT(summary.buckets.at(0).up_to, latency);
+  EXPECT_EQ(summary.min, latency);
+  EXPECT_EQ(summary.p50, latency);
+  EXPECT_EQ(summary.p999, latency);
+  EXPECT_EQ(summary.max, latency);
+  EXPECT_EQ(summary.mean, latency);
 }
 
 TEST(LatencyHistogram, PercentilesAreWithinThreePercent) {
@@ -61,6 +77,7 @@ TEST(LatencyHistogram, PercentilesAreWithinThreePercent) {
   near(summary.p90, 0.9);
   near(summary.p99, 0.99);
   near(summary.p999, 0.999);
+  EXPECT_EQ(summary.min.ticks(), all.front());
   EXPECT_EQ(summary.max.ticks(), all.back());
   EXPECT_EQ(summary.mean.ticks(), std::accumulate(all.begin(), all.end(), int64_t{0}) / 10'000);
 }

@@ -143,6 +143,22 @@ TEST_F(WorkerNodeTest, HostCostLimitsTheRate) {
   EXPECT_EQ(server_.arrivals[96].at, begin + microseconds(96) + kPacketTime + nanoseconds(450));
 }
 
+TEST_F(WorkerNodeTest, CountsTheWorkOfItsCpuUntilNow) {
+  config_.packet_cost = microseconds(1);
+  start(1024);
+  const Duration joined = worker_->worked();  // The packets of the join.
+  EXPECT_GE(joined, microseconds(2));
+  host::Transfer transfer;
+  transfer.elided_elements = 1024 * 100;
+  const Instant begin = core_.now();
+  worker_->submit(transfer);
+  // The second round's 32 packets are charged at 32 us, but half of their time is to come.
+  core_.run_until(begin + microseconds(48));
+  EXPECT_EQ(worker_->worked(), joined + microseconds(48));
+  core_.run_until(begin + milliseconds(1));
+  EXPECT_EQ(worker_->worked(), joined + microseconds(100));
+}
+
 TEST_F(WorkerNodeTest, LatencySpansSendingToReceiving) {
   start(1);
   host::Transfer transfer;

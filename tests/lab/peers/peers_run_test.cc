@@ -141,7 +141,10 @@ TEST(PeersRun, HostCostOfServersAddsTime) {
   EXPECT_LE(result.mean_iteration, microseconds(17'500));
   ASSERT_EQ(result.aggregators.size(), 4U);
   EXPECT_EQ(result.aggregators[0].parts.at(0).name, "CPU in use");
-  EXPECT_NEAR(result.aggregators[0].parts.at(0).value, 1, 0.01);
+  for (const AggregatorResult& server : result.aggregators) {
+    EXPECT_NEAR(server.parts.at(0).value, 1, 0.01);
+    EXPECT_LE(server.parts.at(0).value, 1);  // Work after the run's end does not count.
+  }
   EXPECT_THAT(result.aggregators[0].bottleneck, HasSubstr("its CPU works 100 % of the time"));
 }
 

@@ -6,8 +6,10 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <mutex>
 
@@ -157,6 +159,53 @@ TEST(Runner, IgnoresATruncatedLine) {
   EXPECT_EQ(text_of(*whole), text_of(*repaired));
   EXPECT_EQ(text_of(*run_points(points, options)), text_of(*whole));
   EXPECT_EQ(runs, 4);
+}
+
+TEST(Runner, RefusesKeptOutcomesThatAreNoFiles) {
+  std::atomic<uint32_t> runs = 0;
+  const auto points = counted_points(1, runs);
+  const auto refusal_with = [&points](const std::string& name, auto make) {
+    const testing::ScratchDirectory scratch;
+    make(scratch.path() / name);
+    const auto refused = run_points(points, {.threads = 1, .directory = scratch.path()});
+    return refused ? std::string("accepted")
+                   : refused.error().text.substr(scratch.path().string().size());
+  };
+  for (const char* name : {"points-0.jsonl", "points-7.jsonl"}) {
+    const auto place = fmt::format("/{}: ", name);
+    EXPECT_EQ(
+        refusal_with(name,
+                     [](const auto& path) { std::filesystem::create_symlink("/dev/zero", path); }),
+        place + "is not a regular file; allowed: a regular file");
+    EXPECT_EQ(
+        refusal_with(name, [](const auto& path) { ASSERT_EQ(mkfifo(path.c_str(), 0600), 0); }),
+        place + "is not a regular file; allowed: a regular file");
+    EXPECT_EQ(refusal_with(name,
+                           [](const auto& path) {  // Sparse: it takes no space on the disk.
+                             std::ofstream(path).close();
+                             std::filesystem::resize_file(path, (uint64_t{4} << 30) + 1);
+                           }),
+              place + "has 4294967297 bytes; allowed: up to 4294967296");
+  }
+  EXPECT_EQ(runs, 0);
+}
+
+TEST(Runner, RefusesFilesOfAPointWithoutAnEnd) {
+  const testing::ScratchDirectory scratch;
+  std::atomic<uint32_t> runs = 0;
+  auto points = counted_points(2, runs);
+  const std::string pipe = scratch.path() / "pipe";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  points[1].scenario.straggler.trace = "/dev/zero";
+  EXPECT_EQ(run_points(points, {.threads = 1}).error().text,
+            "point 1: straggler.trace: /dev/zero: is not a regular file; allowed: a regular file");
+  points[1].scenario.straggler.trace = pipe;
+  EXPECT_THAT(run_points(points, {.threads = 1}).error().text, HasSubstr("not a regular file"));
+  points[1].scenario.straggler.trace.clear();
+  points[1].scenario.topology_file = pipe;
+  EXPECT_THAT(run_points(points, {.threads = 1}).error().text,
+              HasSubstr("point 1: topology_file: "));
+  EXPECT_EQ(runs, 0);
 }
 
 TEST(Runner, EqualPointsRunOnce) {

@@ -77,6 +77,10 @@ TEST(TelemetryComparison, LittleMemoryCostsRecallAndCounts) {
   EXPECT_EQ(trio.score.false_positives, 0U);  // Records never count too much.
   EXPECT_EQ(tofino.places, 32U);              // 1,024 bytes hold 16 slots of 20 bytes in each row.
   EXPECT_EQ(tofino.memory_bytes, 640U);
+  EXPECT_FALSE(trio.sram_bytes.has_value());
+  // Six registers and a counter have a block of 16 KiB and a spare one each.
+  EXPECT_GE(*tofino.sram_bytes, 7U * 2 * 16'384);
+  EXPECT_EQ(*tofino.sram_bytes % 16'384, 0U);
   EXPECT_GT(tofino.score.count_error, 0);
 }
 
@@ -114,6 +118,7 @@ TEST(TelemetryComparison, JsonHasAllFieldsAndNullForWhatAMachineLacks) {
   const auto& row = json["rows"][0];
   EXPECT_EQ(row["machine"], "trio");
   EXPECT_EQ(row["memory_bytes"], 1'000);
+  EXPECT_TRUE(row["sram_bytes"].is_null());
   EXPECT_EQ(row["recall"], 0.5);
   EXPECT_EQ(row["false_positives"], 2);
   EXPECT_EQ(row["count_error"], 0.25);
