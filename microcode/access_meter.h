@@ -28,7 +28,7 @@ namespace tributary::microcode {
 
 struct Xtxn;
 
-/// Most bytes of one request. Source: Trio paper §2.3 ("8 to 64 bytes" in memory/rmw_bank.h).
+/// Most bytes of one request. Source: Trio paper §2.3, as memory::kRequestBytesMax.
 inline constexpr uint32_t kXtxnBytesMax = 64;
 
 /// Bytes of one access to local memory, from any byte on (Trio paper §2.2). Assumed: the width of a
