@@ -28,9 +28,9 @@ namespace tributary::microcode {
 
 struct Xtxn;
 
-/// Most bytes of one request of a program: the REF flags of 64 records, as many as a scan visits. The
+/// Most bytes of one request of a program: 32 for each of 64 records, as many as a scan visits. The
 /// memory serves it in pieces of at most 64 bytes (memory/rmw_bank.h). Assumed.
-inline constexpr uint32_t kXtxnBytesMax = 512;
+inline constexpr uint32_t kXtxnBytesMax = 2048;
 
 /// Bytes of one access to local memory, from any byte on (Trio paper §2.2). Assumed: the width of a
 /// register. §3.1 limits the accesses of an instruction but does not state their width.
