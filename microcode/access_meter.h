@@ -28,8 +28,9 @@ namespace tributary::microcode {
 
 struct Xtxn;
 
-/// Most bytes of one request. Source: Trio paper §2.3, as memory::kRequestBytesMax.
-inline constexpr uint32_t kXtxnBytesMax = 64;
+/// Most bytes of one request of a program: 32 for each of 64 records, as many as a scan visits. The
+/// memory serves it in pieces of at most 64 bytes (memory/rmw_bank.h). Assumed.
+inline constexpr uint32_t kXtxnBytesMax = 2048;
 
 /// Bytes of one access to local memory, from any byte on (Trio paper §2.2). Assumed: the width of a
 /// register. §3.1 limits the accesses of an instruction but does not state their width.

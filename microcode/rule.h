@@ -23,7 +23,7 @@ inline constexpr char kEndOnce[] =
     "forward() or drop() ends a packet once, and nothing changes the packet afterwards";
 inline constexpr char kEndInProcess[] =
     "only process() ends a packet; forward() and drop() have none in a timer's visit()";
-inline constexpr char kXtxnSize[] = "an XTXN reads or writes 1 to 64 bytes";
+inline constexpr char kXtxnSize[] = "an XTXN reads or writes 1 to 2048 bytes";
 inline constexpr char kXtxnTarget[] = "an XTXN has a target";
 inline constexpr char kAwait[] =
     "co_await every issued XTXN and every subroutine; an XTXN without a reply is a post()";

@@ -94,7 +94,7 @@ struct Breaker {
         co_await m.write_tail(100'000, std::span(chunk).first(2));
         break;
       case kHugeXtxn:
-        co_await m.issue(Xtxn{XtxnKind::kRead, &state.word, 65}, [] {});
+        co_await m.issue(Xtxn{XtxnKind::kRead, &state.word, 2049}, [] {});
         break;
       case kEmptyXtxn:
         m.post(Xtxn{XtxnKind::kWrite, &state.word, 0}, [] {});
@@ -199,8 +199,8 @@ TEST_F(ProgramRulesDeathTest, PacketsEndOnceInProcess) {
 }
 
 TEST_F(ProgramRulesDeathTest, XtxnsHaveASizeAndATargetAndAreAwaited) {
-  on_others(kHugeXtxn, kPlace + ".*: an XTXN reads or writes 1 to 64 bytes");
-  on_others(kEmptyXtxn, kPlace + ".*: an XTXN reads or writes 1 to 64 bytes");
+  on_others(kHugeXtxn, kPlace + ".*: an XTXN reads or writes 1 to 2048 bytes");
+  on_others(kEmptyXtxn, kPlace + ".*: an XTXN reads or writes 1 to 2048 bytes");
   on_others(kNoTarget, kPlace + ".*: an XTXN has a target");
   on_others(kForgottenAwait, "instruction 'begin' at .*: co_await every issued XTXN");
   on_others(kForgottenCall, "instruction 'begin' at .*: co_await every issued XTXN");
