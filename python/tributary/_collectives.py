@@ -91,8 +91,14 @@ def _place_for_sum(output, parts, rank):
 
 
 def _chunks(tensor, world):
-    """Returns equal parts of a contiguous tensor, one for each rank."""
-    return list(tensor.view(-1).split(tensor.numel() // world))
+    """Returns equal parts of a contiguous tensor, one for each rank. Its length must be a multiple of `world`."""
+    return list(tensor.view(world, tensor.numel() // world))
+
+
+def _check_length(name, found, allowed, reason):
+    """Raises InvalidArgument if a tensor's length is not allowed. Gloo raises RuntimeError, which is its base class."""
+    if found != allowed:
+        raise errors.InvalidArgument(f"{name} of {found} elements is not allowed; allowed: {allowed}, {reason}")
 
 
 def check_variable():
@@ -155,7 +161,17 @@ class Collectives:
         in_place = part.data_ptr() == tensors[0].data_ptr()
         return work if in_place else AfterWork([work], tensors, lambda: _write_all(tensors, [part]))
 
+    def _check_count(self, name, tensors):
+        if len(tensors) != self.size():
+            raise errors.InvalidArgument(
+                f"{name} of {len(tensors)} tensors is not allowed; allowed: {self.size()}, one for each rank"
+            )
+
     def allgather(self, outputs, inputs, opts=None):
+        if len(inputs) == 1 and inputs[0].layout == torch.strided:
+            self._check_count("an output", outputs[0])
+            for rank, output in enumerate(outputs[0]):
+                _check_length(f"output {rank}", output.numel(), inputs[0].numel(), "as the input has")
         if _is_empty(inputs) and _is_empty(outputs[0]):
             return AfterWork([], [outputs[0]])
         if len(inputs) == 1 and self.by_gloo(inputs[0]) and _needs_bytes(inputs[0]):
@@ -168,6 +184,7 @@ class Collectives:
 
     def _allgather_base(self, output, given, opts=None):
         world = self.size()
+        _check_length("an output", output.numel(), world * given.numel(), f"{world} times the input's {given.numel()}")
         if _is_empty([output]):
             return AfterWork([], [output])
         if self.by_gloo(given):
@@ -240,16 +257,17 @@ class Collectives:
         return self._scatter_sum(outputs[0], inputs[0], opts)
 
     def _reduce_scatter_base(self, output, given, opts=None):
-        return self._scatter_sum(output, _chunks(given.contiguous(), self.size()), opts)
+        world = self.size()
+        _check_length("an input", given.numel(), world * output.numel(), f"{world} times the output's {output.numel()}")
+        return self._scatter_sum(output, _chunks(given.contiguous(), world), opts)
 
     def reduce_scatter_tensor_coalesced(self, outputs, inputs, opts=None):
         return self._in_turn(self._reduce_scatter_base, outputs, inputs, opts)
 
     def _scatter_sum(self, output, parts, opts):
-        if len(parts) != self.size():
-            raise errors.InvalidArgument(
-                f"an input of {len(parts)} tensors is not allowed; allowed: {self.size()}, one for each rank"
-            )
+        self._check_count("an input", parts)
+        own_length = parts[self.rank()].numel()
+        _check_length("an output", output.numel(), own_length, f"as part {self.rank()} of the input has")
         op_name = self.op_name(opts)
         one_type = all(part.dtype == parts[0].dtype for part in parts)
         if self.mitigated() or not one_type or not all(self.goes_through(part, op_name) for part in parts):
@@ -267,7 +285,7 @@ class Collectives:
 
         def keep_own():
             if own.data_ptr() != output.data_ptr():
-                output.detach().copy_(own.view(-1)[: output.numel()].view(output.shape))
+                output.detach().copy_(own.view(output.shape))
 
         return AfterWork(works, [output], keep_own)
 

@@ -95,6 +95,33 @@ def parts_of_one_tensor():
     assert given.tolist() == [1.0] * 2 * world
 
 
+def lengths_that_do_not_fit_are_refused_at_the_call():
+    def refused(text, function, *arguments):
+        try:
+            function(*arguments)
+        except RuntimeError as error:  # As Gloo raises for its types.
+            assert text in str(error) and isinstance(error, tributary.InvalidArgument), error
+        else:
+            raise AssertionError(f"not refused: {text}")
+
+    for dtype in (torch.float32, torch.float64, torch.bfloat16):
+        three, parts = torch.ones(3, dtype=dtype), [torch.ones(3, dtype=dtype) for _ in range(world)]
+        for length in (2, 4):
+            output = torch.zeros(length, dtype=dtype)
+            part = f"an output of {length} elements is not allowed; allowed: 3, as part {rank} of the input has"
+            refused(part, dist.reduce_scatter, output, parts)
+            given = f"an input of 3 elements is not allowed; allowed: {world * length}, {world} times the output's"
+            refused(given, dist.reduce_scatter_tensor, output, three)
+            gathered = f"an output of {length} elements is not allowed; allowed: {world * 3}, {world} times the input's"
+            refused(gathered, dist.all_gather_into_tensor, output, three)
+            listed = f"output {world - 1} of {length} elements is not allowed; allowed: 3, as the input has"
+            refused(listed, dist.all_gather, [*parts[1:], output], three)
+        counted = f"of {world - 1} tensors is not allowed; allowed: {world}, one for each rank"
+        refused(f"an input {counted}", dist.reduce_scatter, three, parts[1:])
+        refused(f"an output {counted}", dist.all_gather, parts[1:], three)
+    dist.reduce_scatter_tensor(torch.zeros(0), torch.zeros(0))
+
+
 def futures_and_works():
     own = torch.zeros(2)
     work = dist.reduce_scatter_tensor(own, torch.ones(2 * world), async_op=True)
@@ -139,7 +166,8 @@ import tributary.torch  # noqa: E402
 rank, world = dist.get_rank(), dist.get_world_size()
 mitigated = tributary.torch.active_group().mitigated()
 for check in (bytes_arrive_as_they_are, a_part_of_the_output_may_be_the_input,
-              sums_are_kept_by_their_owners, parts_of_one_tensor, futures_and_works, evaluation_in_inference_mode,
+              sums_are_kept_by_their_owners, parts_of_one_tensor,
+              lengths_that_do_not_fit_are_refused_at_the_call, futures_and_works, evaluation_in_inference_mode,
               zero_redundancy):
     check()
 dist.barrier()
