@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """The inner Gloo group of a process group, and its calls with tensors of any layout."""
 
+import concurrent.futures
 import ctypes
 import os
+import threading
+import time
 
 import torch
 import torch.distributed as dist
 
-from . import errors
+from . import aggregators, errors
+from ._addresses import own_address_towards, own_address_towards_master
 from ._work import AfterWork
 
 
@@ -52,28 +56,105 @@ def of_new_group(store, rank):
     if number > 1 and not dist.is_initialized() and int(torch.__version__.split(".")[0]) < 2:
         raise errors.TributaryError(
             f"torch {torch.__version__} cannot create a second group with a store that outlives the first one, as under "
-            "torchrun or where a rank still has the first one: its own barrier would wait for ever; to fix: use torch 2, or "
-            "one group for the whole script, or, under tributary launch, dist.barrier() and time.sleep(1) around "
+            "torchrun or where a rank still has the first one: its own barrier would wait for ever; to fix: use torch 2, "
+            "or one group for the whole script, or, under tributary launch, dist.barrier() and time.sleep(1) around "
             "destroy_process_group()"
         )
     return dist.PrefixStore(f"tributary-group-{number}", store)
 
 
-def create_gloo(name, store, rank, world, limit):
+def _address_for(store, rank, world, ends_at):
+    """Returns the address at which Gloo is to listen, or "" if all ranks are on one machine or no address is known.
+
+    All ranks call it. By itself Gloo takes the address of the machine's name, which Debian maps to the loopback
+    interface. The first rank that reaches MASTER_ADDR by another interface sets the family of addresses for all.
+    """
+    own = own_address_towards_master()
+    store.set(f"address/{rank}", own)
+    for other in range(world):
+        first = own if other == rank else aggregators.wait_for(store, f"address/{other}", other, ends_at)
+        if first == "":
+            continue
+        if own and (":" in own) == (":" in first):
+            return own
+        try:  # This machine's own name is MASTER_ADDR, or the name has addresses of both families.
+            return own_address_towards(first)
+        except OSError:
+            return ""
+    return ""
+
+
+def _start_gloo(store, rank, world, limit, address):
+    """Returns a Gloo group that listens at the address; "": at one that Gloo chooses."""
+    if address == "":
+        return dist.ProcessGroupGloo(store, rank, world, limit)
+    options = dist.ProcessGroupGloo._Options()
+    options._devices = [dist.ProcessGroupGloo.create_device(hostname=address)]
+    options._timeout = limit
+    return dist.ProcessGroupGloo(store, rank, world, options)
+
+
+def _call_within(limit_s, function):
+    """Returns function(). Raises concurrent.futures.TimeoutError after limit_s; the call continues in its thread."""
+    called = concurrent.futures.Future()
+
+    def call():
+        try:
+            called.set_result(function())
+        except BaseException as error:
+            called.set_exception(error)
+
+    # A daemon, which the interpreter does not wait for.
+    threading.Thread(target=call, name="tributary-gloo", daemon=True).start()
+    return called.result(limit_s)
+
+
+def create_gloo(name, store, rank, world, limit, deadline_s):
     """Returns a Gloo group that lives until the process ends, and does not keep `store`.
 
     Its destructor can hang the end of a script: it holds the interpreter's lock while it joins Gloo's threads,
     which need that lock to free tensors.
+
+    limit: of the group's operations, a timedelta.
+    deadline_s: the longest wait for the other ranks. Gloo itself waits five times `limit` for a connection.
+    Raises PeerMissing or TributaryError if the ranks have not connected by then.
     """
+    ends_at = time.monotonic() + deadline_s
+    store = dist.PrefixStore(name, store)
+    address = _address_for(store, rank, world, ends_at)
+    given = os.environ.get("GLOO_SOCKET_IFNAME", "")
     # Newer versions of torch connect ranks at their first message if this is set, and need the store then.
     connects_later = os.environ.get("TORCH_GLOO_LAZY_INIT", "0") not in ("", "0")
     lent = store if connects_later else _LentStore(store)
-    group = dist.ProcessGroupGloo(dist.PrefixStore(name, lent), rank, world, limit)
-    for kept in (group, lent):
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(kept))
-    if not connects_later:
-        lent.give_back()
-    return group
+
+    def start():
+        group = _start_gloo(dist.PrefixStore("gloo", lent), rank, world, limit, "" if given else address)
+        for kept in (group, lent):
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(kept))
+        return group
+
+    try:
+        return _call_within(max(aggregators.LEAST_WAIT_S, ends_at - time.monotonic()), start)
+    except concurrent.futures.TimeoutError as error:
+        raise _not_connected(f"not within {deadline_s:.1f} s", world, given, address) from error
+    except RuntimeError as error:
+        raise _not_connected(error, world, given, address) from error
+    finally:
+        if not connects_later:
+            lent.give_back()
+
+
+def _not_connected(reason, world, given, address):
+    """Returns the exception for ranks that Gloo could not connect.
+
+    given: the value of GLOO_SOCKET_IFNAME, or "".
+    """
+    used = f"by interface {given} (GLOO_SOCKET_IFNAME)" if given else f"at {address or 'an address of its own choice'}"
+    return errors.TributaryError(
+        f"Gloo could not connect the {world} ranks: {reason}; this rank listens {used}; to fix: set "
+        "GLOO_SOCKET_IFNAME on each machine to the interface by which the others reach it, and let firewalls "
+        "pass TCP between the machines"
+    )
 
 
 def register(group, inner):

@@ -33,6 +33,7 @@ import threading
 import time
 
 from . import _layout, _library, errors
+from ._addresses import is_loopback, own_address_towards
 from .communicator import url_with
 
 COUNT_MAX = 16  # As for `tributary launch --aggregators`.
@@ -185,7 +186,7 @@ def _resolved(name):
     host, _, port = name.rpartition(":")
     addresses = [info[4][0] for info in socket.getaddrinfo(host.strip("[]"), None, type=socket.SOCK_DGRAM)]
     # Debian gives a machine's own name an address of the loopback interface.
-    others = [address for address in addresses if not _is_loopback(address)]
+    others = [address for address in addresses if not is_loopback(address)]
     address = (others or addresses)[0]
     return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
 
@@ -195,7 +196,7 @@ def _refuse_loopback(layout, started):
     machines = layout.machine_count
     for rank, names in enumerate(started):
         host = next(iter(names), "").rpartition(":")[0]
-        if machines > 1 and _is_loopback(host):
+        if machines > 1 and is_loopback(host):
             raise errors.InvalidArgument(
                 f"rank {rank} gives {host} as its aggregator's address, which the other {machines - 1} of "
                 f"{machines} machines cannot reach; set MASTER_ADDR on all ranks to an address of rank 0's "
@@ -203,27 +204,12 @@ def _refuse_loopback(layout, started):
             )
 
 
-def _is_loopback(host):
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:  # A name.
-        return False
-
-
 def _host(rank):
     """Returns the address by which the other machines reach this one."""
     master = os.environ.get("MASTER_ADDR", "127.0.0.1")
     host = master
     if rank != 0:
-        # Connecting a UDP socket sends nothing, and sets the address that the route uses.
-        family, kind, protocol, _, address = socket.getaddrinfo(
-            master, int(os.environ.get("MASTER_PORT", "29500")), type=socket.SOCK_DGRAM
-        )[0]
-        with socket.socket(family, kind, protocol) as probe:
-            probe.connect(address)
-            host = probe.getsockname()[0]
+        host = own_address_towards(master, int(os.environ.get("MASTER_PORT", "29500")))
     return f"[{host}]" if ":" in host else host
 
 
@@ -238,7 +224,7 @@ def _address_of(host):
     except OSError:  # The other machines may have a name for it.
         infos = []
     # Debian gives a machine's own name an address of the loopback interface. Other machines find another one.
-    found = {info[4][0] for info in infos if not _is_loopback(info[4][0]) or _is_loopback(host)}
+    found = {info[4][0] for info in infos if not is_loopback(info[4][0]) or is_loopback(host)}
     usable = [address for address in found if _free_port(address) is not None]
     if len(usable) == len(found) == 1:
         return usable[0]

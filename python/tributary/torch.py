@@ -58,7 +58,7 @@ def _create(store, rank, world, timeout):
         # torch's own default, 30 minutes, would keep ranks waiting for a dead one.
         given = timeout != default_pg_timeout
         limit = timeout if given else datetime.timedelta(milliseconds=deadline_ms)
-        return create_gloo("tributary-inner", store, rank, world, limit)
+        return create_gloo("tributary-inner", store, rank, world, limit, deadline_ms / 1000)
 
     if _hierarchical.wanted():
         return _create_hierarchical(store, rank, world, timeout, make_inner)
@@ -109,7 +109,7 @@ def _create_hierarchical(store, rank, world, timeout, make_inner):
     def join():
         def make_inner_of_leaders(limit_ms):
             limit = datetime.timedelta(milliseconds=limit_ms)
-            return create_gloo("tributary-inner", above, machine, world // count, limit)
+            return create_gloo("tributary-inner", above, machine, world // count, limit, limit_ms / 1000)
 
         return _join(above, machine, world // count, timeout, make_inner_of_leaders)
 
@@ -123,7 +123,7 @@ def _create_hierarchical(store, rank, world, timeout, make_inner):
     if _hierarchical.wanted() == "nccl":
         local = dist.ProcessGroupNCCL(part, local_rank, count, limit)
     else:
-        local = create_gloo("tributary-inner", part, local_rank, count, limit)
+        local = create_gloo("tributary-inner", part, local_rank, count, limit, deadline_ms / 1000)
     active = _hierarchical.HierarchicalGroup(rank, world, local, leaders, make_inner(deadline_ms))
     set_active(active)
     return active

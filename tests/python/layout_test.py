@@ -4,11 +4,11 @@
 import importlib.util
 import os
 import re
-import subprocess
 import unittest
 from unittest import mock
 
 import support
+import two_machines
 from tributary import _layout, errors
 
 PORTS = list(range(12100, 12110))
@@ -94,40 +94,10 @@ class Jobs(unittest.TestCase):
                 self.described(TRIBUTARY_LOCAL_REDUCE="maybe", LOCAL_RANK=local_rank)
 
 
-class TwoMachines:
-    """Two network namespaces with a cable between them."""
-
-    def __init__(self, test):
-        self.names = [f"trib-{os.getpid()}-{number}" for number in range(2)]
-        for name in self.names:
-            ip("netns", "add", name)
-            test.addCleanup(ip, "netns", "delete", name)
-        ip("link", "add", "cable", "netns", self.names[0], "type", "veth", "peer", "cable", "netns", self.names[1])
-        for number, name in enumerate(self.names):
-            ip("-n", name, "address", "add", f"10.99.0.{number + 1}/24", "dev", "cable")
-            ip("-n", name, "link", "set", "cable", "up")
-            ip("-n", name, "link", "set", "lo", "up")
-
-    def torchrun(self, **variables):
-        """Runs two ranks on each machine. Returns what the machines have printed."""
-        agents = [subprocess.Popen(
-            ["ip", "netns", "exec", name, support.PYTHON, "-m", "torch.distributed.run", "--nnodes", "2", "--node_rank",
-             str(number), "--nproc_per_node", "2", "--master_addr", "10.99.0.1", "--master_port", "29500", "-r", "1",
-             "-t", "1", str(support.HERE / "ranks_machines.py"), "cable"],
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-            env={**os.environ, "GLOO_SOCKET_IFNAME": "cable", **variables},
-        ) for number, name in enumerate(self.names)]
-        return [agent.communicate(timeout=support.LIMIT_S)[0] for agent in agents]
-
-
-def ip(*arguments):
-    subprocess.run(["ip", *arguments], check=True, capture_output=True)
-
-
 class Torchrun(unittest.TestCase):
     def sent(self, machines, **variables):
         """Returns the bytes that a machine sends for each byte of a tensor."""
-        printed = machines.torchrun(**variables)
+        printed = machines.torchrun("ranks_machines.py", two_machines.CABLE, **variables)
         for text in printed:
             self.assertEqual(text.count("all well"), 2, printed)
         return min(float(found) for found in re.findall(r"sent ([0-9.]+), all well", printed[0]))
@@ -135,10 +105,7 @@ class Torchrun(unittest.TestCase):
     def test_a_machine_sends_one_sum_of_its_ranks(self):
         if importlib.util.find_spec("torch") is None:
             self.skipTest("no torch")
-        try:
-            machines = TwoMachines(self)
-        except (OSError, subprocess.CalledProcessError) as error:
-            self.skipTest(f"no network namespaces: {error}")
+        machines = two_machines.TwoMachines(self)
         # An aggregator on each machine: half of each contribution and half of each result cross the cable.
         self.assertGreater(self.sent(machines, TRIBUTARY_LOCAL_REDUCE="off"), 1.9)
         self.assertLess(self.sent(machines, TRIBUTARY_AGGREGATORS="2"), 1.2)
