@@ -58,7 +58,7 @@ def of_new_group(store, rank):
             f"torch {torch.__version__} cannot create a second group with a store that outlives the first one, as under "
             "torchrun or where a rank still has the first one: its own barrier would wait for ever; to fix: use torch 2, "
             "or one group for the whole script, or, under tributary launch, dist.barrier() and time.sleep(1) around "
-            "destroy_process_group()"
+            f"destroy_process_group(){errors.advice_on_counts()}"
         )
     return dist.PrefixStore(f"tributary-group-{number}", store)
 

@@ -6,6 +6,7 @@ A communicator stays usable after Overflow and NotFinite. After every other erro
 finished, and the ranks must join again to continue.
 """
 
+import os
 import re
 
 
@@ -114,6 +115,20 @@ def is_lost(aggregator, error):
     return re.search(rf"(?<![\w.:-]){re.escape(aggregator)}(?!\d)", str(error)) is not None
 
 
+def advice_on_counts():
+    """Returns advice to append if `tributary launch` has started ranks on several machines, else ""."""
+    variables = os.environ
+    by_launch = "TRIBUTARY_BACKEND" in variables and "TORCHELASTIC_RUN_ID" not in variables
+    if not by_launch or variables.get("LOCAL_WORLD_SIZE") == variables.get("WORLD_SIZE"):
+        return ""
+    return "; with launch --workers, -n must be the same on all machines"
+
+
 def error_of(status, text):
     """Returns the exception for a status that is neither OK nor PENDING."""
-    return _BY_STATUS.get(status, TributaryError)(text or f"status {status}")
+    kind = _BY_STATUS.get(status, TributaryError)
+    text = text or f"status {status}"
+    # As refusal_text() of host/worker_errors.cc writes it.
+    if kind is Refused and re.search(r" has \d+ ranks, not \d+", text):
+        text += advice_on_counts()
+    return kind(text)

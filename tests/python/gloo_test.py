@@ -96,6 +96,13 @@ class Machines(unittest.TestCase):
                                    r"\(GLOO_SOCKET_IFNAME\); to fix: set GLOO_SOCKET_IFNAME on each machine")
         self.assertEqual(sum("not within 4.0 s" in text for text in printed), 1, printed)
 
+    def test_different_counts_of_ranks_are_named(self):
+        machines = two_machines.TwoMachines(self)
+        for counts in ((1, 2), (3, 1)):
+            statuses, printed = machines.launch("ranks_gloo.py", counts=counts, deadline_ms=4_000)
+            self.assertNotIn(0, statuses, printed)
+            self.assertIn("; with launch --workers, -n must be the same on all machines", "".join(printed))
+
 
 if __name__ == "__main__":
     unittest.main()

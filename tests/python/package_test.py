@@ -199,6 +199,20 @@ class Errors(unittest.TestCase):
         self.assertIs(type(errors.error_of(7, "")), names["desynchronised"])
         self.assertIs(type(errors.error_of(36, "a bug")), tributary.TributaryError)
 
+    def test_another_world_under_launch_on_several_machines_has_advice(self):
+        text = "job 1 at 10.0.0.1:12000 has 6 ranks, not 2 (aggregator 2 of 2, 10.0.0.1:12000)"
+        advice = "; with launch --workers, -n must be the same on all machines"
+        several = {"TRIBUTARY_BACKEND": "tributary", "LOCAL_WORLD_SIZE": "1", "WORLD_SIZE": "2"}
+        for variables, given, expected in (
+            (several, text, text + advice),
+            (several, "aggregator 10.0.0.1:12000 has no job 1", "aggregator 10.0.0.1:12000 has no job 1"),
+            ({**several, "LOCAL_WORLD_SIZE": "2"}, text, text),
+            ({**several, "TORCHELASTIC_RUN_ID": "none"}, text, text),
+            ({}, text, text),
+        ):
+            with mock.patch.dict(os.environ, variables, clear=True):
+                self.assertEqual(str(errors.error_of(9, given)), expected)
+
 
 SEARCHES = """
 import importlib.util, sys
