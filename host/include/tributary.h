@@ -62,7 +62,7 @@ enum {
   TRIBUTARY_CLOSED = 10,         ///< tributary_close() or tributary_free() was called.
   TRIBUTARY_PENDING = 32,        ///< Not done yet. No error: the operation continues.
   TRIBUTARY_INVALID = 33,        ///< An argument is not allowed; the text says which and why.
-  TRIBUTARY_OVERLAP = 34,        ///< The tensor shares memory with a tensor in flight.
+  TRIBUTARY_OVERLAP = 34,        ///< Overlaps a tensor in flight of the same communicator.
   TRIBUTARY_SYSTEM = 35,         ///< The system refuses a socket, memory or a thread.
   TRIBUTARY_INTERNAL = 36        ///< A bug in the library.
 };
@@ -215,14 +215,16 @@ TRIBUTARY_API tributary_status tributary_get_counters(const tributary_communicat
 typedef struct tributary_operation tributary_operation;
 
 /// Replaces the tensor by its sum or mean over all ranks. Returns when that is done. An empty
-/// tensor is done at once, and its `data` may be NULL.
+/// tensor is done at once without a packet, so it is not compared with the other ranks' calls. Its
+/// `data` may be NULL.
 /// @return An outcome, or TRIBUTARY_INVALID, _OVERLAP.
 TRIBUTARY_API tributary_status tributary_all_reduce(tributary_communicator* communicator,
                                                     void* data, uint64_t element_count,
                                                     int32_t type, int32_t op);
 
 /// Starts an all-reduce and returns at once. Several may be in flight if their tensors do not
-/// overlap; they travel in the order of these calls.
+/// overlap, which the library checks within one communicator. They travel in the order of these
+/// calls. With format=exponent, float tensors smaller than a window of blocks take a round trip each.
 /// @param out Receives the operation, or NULL on an error. Free it with tributary_operation_free().
 ///            Operations of a finished communicator are done at once.
 /// @return TRIBUTARY_OK, _INVALID, _OVERLAP, _SYSTEM.
@@ -257,8 +259,8 @@ TRIBUTARY_API tributary_status tributary_reduce_async(tributary_communicator* co
 
 /* --- A rank that is behind --- */
 
-/// The progress of this rank's stream of tensors and of the other ranks', for the first thread's
-/// part. In packets: of gradients, and with format=exponent of exponents sent ahead. Since ABI 2.
+/// The progress of this rank's streams of tensors and of the other ranks', added up over all
+/// channels. In packets: of gradients, and with format=exponent of exponents sent ahead. Since ABI 2.
 typedef struct tributary_progress {
   uint64_t submitted;  ///< Packets of the tensors that this rank has submitted.
   uint64_t heard;      ///< One past the last packet with a result. Larger than `submitted` if the
