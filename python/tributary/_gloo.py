@@ -136,21 +136,23 @@ def create_gloo(name, store, rank, world, limit, deadline_s):
     try:
         return _call_within(max(aggregators.LEAST_WAIT_S, ends_at - time.monotonic()), start)
     except concurrent.futures.TimeoutError as error:
-        raise _not_connected(f"not within {deadline_s:.1f} s", world, given, address) from error
+        text = _not_connected(f"not within {deadline_s:.1f} s", world, given, address)
+        raise errors.PeerMissing(text) from error
     except RuntimeError as error:
-        raise _not_connected(error, world, given, address) from error
+        kind = errors.PeerMissing if errors.is_about_peer(str(error)) else errors.TributaryError
+        raise kind(_not_connected(error, world, given, address)) from error
     finally:
         if not connects_later:
             lent.give_back()
 
 
 def _not_connected(reason, world, given, address):
-    """Returns the exception for ranks that Gloo could not connect.
+    """Returns the text about ranks that Gloo could not connect.
 
     given: the value of GLOO_SOCKET_IFNAME, or "".
     """
     used = f"by interface {given} (GLOO_SOCKET_IFNAME)" if given else f"at {address or 'an address of its own choice'}"
-    return errors.TributaryError(
+    return (
         f"Gloo could not connect the {world} ranks: {reason}; this rank listens {used}; to fix: set "
         "GLOO_SOCKET_IFNAME on each machine to the interface by which the others reach it, and let firewalls "
         "pass TCP between the machines"

@@ -25,7 +25,7 @@ class NotFinite(TributaryError):
 
 
 class PeerMissing(TributaryError):
-    """The deadline has passed and the named ranks have not contributed."""
+    """The deadline has passed and the named ranks have not contributed, or Gloo cannot connect to a rank."""
 
 
 class PeerLeft(TributaryError):
@@ -83,6 +83,10 @@ class LibraryTooOld(TributaryError, ImportError):
     """The library is older than this package needs."""
 
 
+_ABOUT_PEER = (
+    "Connection closed by peer", "Connection reset by peer", "Connection refused", "Broken pipe",
+    "Timed out waiting", "Application timeout caused pair closure",
+)
 # Numbers as in host/include/tributary.h, where their meaning never changes.
 OK = 0
 PENDING = 32
@@ -115,11 +119,15 @@ def is_lost(aggregator, error):
     return re.search(rf"(?<![\w.:-]){re.escape(aggregator)}(?!\d)", str(error)) is not None
 
 
+def is_about_peer(text):
+    """Returns True if a text of Gloo or of torch's store is about another process. They have no classes of their own."""
+    return any(part in text for part in _ABOUT_PEER)
+
+
 def advice_on_counts():
     """Returns advice to append if `tributary launch` has started ranks on several machines, else ""."""
-    variables = os.environ
-    by_launch = "TRIBUTARY_BACKEND" in variables and "TORCHELASTIC_RUN_ID" not in variables
-    if not by_launch or variables.get("LOCAL_WORLD_SIZE") == variables.get("WORLD_SIZE"):
+    by_launch = "TRIBUTARY_BACKEND" in os.environ and "TORCHELASTIC_RUN_ID" not in os.environ
+    if not by_launch or os.environ.get("LOCAL_WORLD_SIZE") == os.environ.get("WORLD_SIZE"):
         return ""
     return "; with launch --workers, -n must be the same on all machines"
 

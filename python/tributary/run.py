@@ -26,11 +26,6 @@ BECAUSE_OF_PEER = 75  # kExitBecauseOfPeer of cli/launch/launch_plan.h.
 _USAGE = 2
 
 _PEERS = (errors.PeerLeft, errors.PeerMissing, errors.AggregatorGone, errors.SessionLost)
-# Texts of Gloo and of torch's store about another process. They have no classes of their own.
-_PEERS_OF_GLOO = (
-    "Connection closed by peer", "Connection reset by peer", "Connection refused", "Broken pipe",
-    "Timed out waiting", "Application timeout caused pair closure",
-)
 
 
 def _is_because_of_peer(error):
@@ -42,7 +37,7 @@ def _is_because_of_peer(error):
     last = group and group.active_or_none() and group.active_or_none().error
     if isinstance(last, _PEERS) and str(last) in str(error):
         return True
-    return any(text in str(error) for text in _PEERS_OF_GLOO)
+    return errors.is_about_peer(str(error))
 
 
 def _without_torch():

@@ -90,11 +90,18 @@ class Machines(unittest.TestCase):
         statuses, printed = machines.launch("ranks_gloo.py", deadline_ms=4_000, GLOO_SOCKET_IFNAME="lo")
         # Gloo itself waits five deadlines.
         self.assertLess(time.monotonic() - began, 4 * 4)
-        self.assertEqual(statuses, [1, 1], printed)
+        self.assertEqual(statuses, [75, 75], printed)  # Each because of the other.
         for text in printed:
             self.assertRegex(text, r"Gloo could not connect the 2 ranks: .*; this rank listens by interface lo "
                                    r"\(GLOO_SOCKET_IFNAME\); to fix: set GLOO_SOCKET_IFNAME on each machine")
         self.assertEqual(sum("not within 4.0 s" in text for text in printed), 1, printed)
+
+    def test_a_missing_interface_is_this_ranks_own_fault(self):
+        statuses, printed = two_machines.TwoMachines(self).launch(
+            "ranks_gloo.py", deadline_ms=4_000, GLOO_SOCKET_IFNAME="none"
+        )
+        self.assertEqual(statuses, [1, 1], printed)
+        self.assertIn("this rank listens by interface none (GLOO_SOCKET_IFNAME)", "".join(printed))
 
     def test_different_counts_of_ranks_are_named(self):
         machines = two_machines.TwoMachines(self)
