@@ -54,7 +54,7 @@ sums_are_right()
 odd = rank == ODD
 differ(lambda: dist.all_reduce(torch.zeros(4 if odd else 5)))
 differ(lambda: dist.reduce(torch.zeros(5), dst=2 if odd else 0))
-differ(lambda: dist.reduce_scatter(torch.zeros(2), [torch.zeros(3 if odd else 2)] * world))
+differ(lambda: dist.reduce_scatter(torch.zeros(3 if odd else 2), [torch.zeros(3 if odd else 2)] * world))
 print("all well")
 dist.barrier()
 dist.destroy_process_group()
