@@ -28,6 +28,7 @@ class TwoCores final : public programs::LiveService {
     second.gauges = {{"flows", 4}};
     return {first, second};
   }
+  std::optional<uint32_t> late_core() const noexcept override { return std::nullopt; }
   std::vector<programs::ProgramEvent> take_events() override { return {}; }
   std::optional<Error> problem() const override { return std::nullopt; }
   const std::vector<std::string>& warnings() const override { return warnings_; }
