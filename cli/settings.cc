@@ -216,7 +216,9 @@ std::string explain(const CLI::App& app, const CLI::ParseError& error) {
   if (!leftovers.empty() && !is_about_a_flag) return explain_leftover(command, leftovers.front());
   const std::string text = error.what();
   if (error.get_name() == "RequiredError" && text.starts_with("A subcommand")) {
-    return fmt::format("{} needs a command; allowed: {}", command.get_name(),
+    const bool at_top = &command == &app;
+    return fmt::format("{} command; allowed: {}",
+                       at_top ? "give a" : command.get_name() + " needs a",
                        fmt::join(commands_of(command), ", "));
   }
   for (const CLI::Option* option : command.get_options()) {

@@ -234,7 +234,7 @@ TEST_F(SettingsTest, RefusesMissingFlagsAndValues) {
             "tributary: --window has no value; allowed: NUMBER\n");
   const Parsed parsed = parse({});
   EXPECT_EQ(parsed.exit, kExitUsage);
-  EXPECT_EQ(parsed.err, "tributary: tributary needs a command; allowed: doctor, serve\n");
+  EXPECT_EQ(parsed.err, "tributary: give a command; allowed: doctor, serve\n");
 }
 
 TEST_F(SettingsTest, RefusesEmptyValues) {
