@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "cli/ending_signals.h"
 
 namespace tributary::cli {
 namespace {
@@ -59,14 +60,6 @@ void take_signal(int) {
   _exit(1);
 }
 
-sigset_t both_signals() {
-  sigset_t set;
-  sigemptyset(&set);
-  sigaddset(&set, SIGINT);
-  sigaddset(&set, SIGTERM);
-  return set;
-}
-
 }  // namespace
 
 SecondSignal::SecondSignal(const std::string& title, const std::string& program,
@@ -78,7 +71,7 @@ SecondSignal::SecondSignal(const std::string& title, const std::string& program,
       std::move(late_core)};
   struct sigaction action {};
   action.sa_handler = take_signal;
-  action.sa_mask = both_signals();
+  action.sa_mask = ending_signals();
   action.sa_flags = SA_RESTART;
   for (const int number : {SIGINT, SIGTERM}) sigaction(number, &action, nullptr);
 }
@@ -89,12 +82,12 @@ SecondSignal::~SecondSignal() {
 }
 
 void SecondSignal::unblock() {
-  const sigset_t set = both_signals();
+  const sigset_t set = ending_signals();
   pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
 }
 
 void SecondSignal::block() {
-  const sigset_t set = both_signals();
+  const sigset_t set = ending_signals();
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
 }
 

@@ -12,6 +12,7 @@
 #include "base/cpus.h"
 #include "base/result_file.h"
 #include "cli/console.h"
+#include "cli/ending_signals.h"
 #include "cli/serve/second_signal.h"
 #include "cli/serve/serve_service.h"
 #include "cli/settings.h"
@@ -26,10 +27,7 @@ void warn(const Service& service, const std::string& text) {
 }
 
 sigset_t awaited_signals() {
-  sigset_t set;
-  sigemptyset(&set);
-  sigaddset(&set, SIGINT);
-  sigaddset(&set, SIGTERM);
+  sigset_t set = ending_signals();
   // A blocked signal would reach the main thread even if nohup has set it to be ignored.
   struct sigaction hang_up {};
   if (sigaction(SIGHUP, nullptr, &hang_up) == 0 && hang_up.sa_handler != SIG_IGN) {

@@ -7,19 +7,13 @@
 #include <ctime>
 #include <utility>
 
+#include "cli/ending_signals.h"
+
 namespace tributary::cli {
 namespace {
 
 /// How often the watcher checks whether to stop, in nanoseconds.
 constexpr int64_t kLookNs = 50'000'000;
-
-sigset_t ending_signals() {
-  sigset_t set;
-  sigemptyset(&set);
-  sigaddset(&set, SIGINT);
-  sigaddset(&set, SIGTERM);
-  return set;
-}
 
 }  // namespace
 
