@@ -155,7 +155,7 @@ TEST(SharedScenarioFile, RefusesByNameAndLine) {
   EXPECT_THAT(with("hosts = \"2,2\"\n"), HasSubstr("hosts='2' is not a list"));
   EXPECT_THAT(with("hosts = \"2-\"\n"), HasSubstr("hosts='2-' is not a list"));
   EXPECT_THAT(with("hosts = \"0-4294967297\"\n"), HasSubstr("is not a list"));
-  EXPECT_THAT(with("workers = 2\nstraggler.worker = 2\n"),
+  EXPECT_THAT(with("workers = 2\nstraggler.pattern = \"pause\"\nstraggler.worker = 2\n"),
               HasSubstr("job 'b': straggler.worker=2 is not allowed; allowed: 0 to 1"));
   EXPECT_THAT(refusal("job = 3\n"), HasSubstr("mix.toml:1: job is not a list of tables"));
   EXPECT_THAT(refusal("workers = 1025\n[[job]]\nname = \"a\"\nworkers = 1\n"),
