@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -175,8 +176,7 @@ std::string Cluster::bottleneck(const RunResult& result) const {
   }
   uses.emplace_back(packet_cpu,
                     fmt::format("worker CPU is used {:.0f} % for packets", packet_cpu * 100));
-  std::stable_sort(uses.begin(), uses.end(),
-                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::ranges::sort(uses, std::greater<>());
   std::string text;
   for (const auto& [share, use] : uses) text += (text.empty() ? "" : "; ") + use;
   for (size_t i = 0; i < result.aggregators.size();) {
