@@ -13,6 +13,7 @@
 #include <cerrno>
 
 #include "base/errno_text.h"
+#include "io/descriptor_limit.h"
 #include "io/udp/socket_address.h"
 
 namespace tributary::io {
@@ -70,11 +71,9 @@ Result<FileDescriptor> open_socket(int family) {
   FileDescriptor fd(::socket(family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_UDP));
   if (!fd.is_open()) {
     const int error = errno;
-    return failure(
-        fmt::format(
-            "cannot open a UDP socket: {}{}", errno_text(error),
-            error == EMFILE ? " (raise the limit: ulimit -n, or LimitNOFILE of a service)" : ""),
-        errno_kind(error));
+    return failure(fmt::format("cannot open a UDP socket: {}{}", errno_text(error),
+                               error == EMFILE || error == ENFILE ? kDescriptorRemedy : ""),
+                   errno_kind(error));
   }
   if (family == AF_INET6 && !set_option(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, int{0})) {
     return system_failure(errno, "cannot open a UDP socket for IPv6 and IPv4");

@@ -29,7 +29,7 @@ template <class Json = nlohmann::json>
     using Event = typename Json::parse_event_t;
     const bool begins = event == Event::array_start || event == Event::object_start;
     is_deep = is_deep || (begins && depth >= kAnswerLevelsMax);
-    return !is_deep;  // What is left out is never built.
+    return !is_deep;  // The parser builds nothing below this level.
   };
   Json json = Json::parse(text, keep, /*allow_exceptions=*/false);
   if (is_deep) return failure(fmt::format("has more than {} levels", kAnswerLevelsMax));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: folders with each permission, links to them, and what is no folder.
+// Method: folders with each permission, links to them, files and missing paths.
 #include "base/trusted_folder.h"
 
 #include <gtest/gtest.h>
