@@ -53,7 +53,7 @@ class Diary {
   std::condition_variable changed_;
 };
 
-/// Runs until leave() or fail(), and sends nothing.
+/// Runs until leave() or fail(), and sends nothing before.
 class Noting final : public TensorProtocol {
  public:
   Noting(Diary& diary, size_t number, Instant deadline)
@@ -75,7 +75,12 @@ class Noting final : public TensorProtocol {
     deadline_ = Instant::never();
     diary_.note([this](Diary& diary) { diary.deadlines[number_]++; });
   }
-  [[nodiscard]] Outgoing next_packet(std::span<std::byte>, Instant) override { return {}; }
+  /// Its only packet is a leave.
+  [[nodiscard]] Outgoing next_packet(std::span<std::byte>, Instant) override {
+    if (phase_ != Phase::kEnded || has_left_) return {};
+    has_left_ = true;
+    return {.size_bytes = 4, .stored_bytes = 4, .to = Endpoint::ipv4(0x7f000001, 9)};
+  }
   [[nodiscard]] Instant next_deadline() const override { return deadline_; }
   [[nodiscard]] Phase phase() const override { return phase_; }
   [[nodiscard]] Status status() const override { return Status::kOk; }
@@ -97,6 +102,7 @@ class Noting final : public TensorProtocol {
   const size_t number_;
   Instant deadline_;
   Phase phase_ = Phase::kRunning;
+  bool has_left_ = false;
   const std::string text_;
   const CommunicatorCounters counters_;
 };
@@ -131,6 +137,20 @@ class ChannelThreadTest : public ::testing::Test, public Channel::Owner {
   std::array<Endpoint, kChannels> addresses_;
   std::vector<std::unique_ptr<Channel>> channels_;
 };
+
+// Without this, closing would take as long as the longest sleep.
+TEST_F(ChannelThreadTest, TheRoundAfterTheLastLeaveComesAtOnce) {
+  Channel& channel = make_channel();
+  const Instant now = monotonic_now();
+  EXPECT_EQ(channel.run_round(now).sent, 0U);
+  EXPECT_EQ(channel.next_deadline(), Instant::never());
+  channel.leave();
+  EXPECT_EQ(channel.run_round(now).sent, 1U);
+  EXPECT_FALSE(channel.has_ended());
+  EXPECT_LE(channel.next_deadline(), now);
+  EXPECT_EQ(channel.run_round(now).sent, 0U);
+  EXPECT_TRUE(channel.has_ended());
+}
 
 TEST_F(ChannelThreadTest, OneThreadDrivesAllChannels) {
   ChannelThread thread;
