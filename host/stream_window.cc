@@ -24,11 +24,14 @@ void StreamWindow::open(uint32_t window, uint32_t gradients, uint32_t narrow_gra
   places_.assign(std::bit_ceil(window), Place{});
   place_mask_ = places_.size() - 1;
   for (Transfer* transfer : transfers_) assign_positions(*transfer);
+  postpone_gradients();
 }
 
 void StreamWindow::submit(Transfer& transfer) {
   transfers_.push_back(&transfer);
-  if (is_open()) assign_positions(transfer);
+  if (!is_open()) return;
+  assign_positions(transfer);
+  postpone_gradients();
 }
 
 void StreamWindow::assign_positions(Transfer& transfer) {
@@ -57,6 +60,7 @@ void StreamWindow::end_all(Status status, const std::string& text) {
     if (TRIB_MUTANT(kOnlyFirstTold)) break;
   }
   transfers_.clear();
+  ready_.clear();
 }
 
 Transfer* StreamWindow::transfer_at(uint64_t position) const {
@@ -79,23 +83,46 @@ bool StreamWindow::gathers() const {
 }
 
 bool StreamWindow::can_send() const {
-  if (next_ >= end_ || next_ >= window_end() || gathers()) return false;
+  if (!ready_.empty()) return true;
+  return next_ < end_ && next_ < window_end() && !gathers();
+}
+
+bool StreamWindow::lacks_exponent() const {
   const Transfer& transfer = *transfer_at(next_);
   const uint64_t offset = next_ - transfer.position_first_;
   if (transfer.lead_ == 0 || offset < transfer.lead_ || TRIB_MUTANT(kExponentNotAwaited)) {
-    return true;
+    return false;
   }
-  // The exponent of these gradients came with the result `lead` positions before.
+  // The exponent of these gradients comes with the result `lead` positions before.
   const uint64_t source = next_ - transfer.lead_;
-  return source < base_ || (is_done(source) && !place_of(source).exponent_waits);
+  return source >= base_ && (!is_done(source) || place_of(source).exponent_waits);
+}
+
+/// Postpones gradients that lack their exponent. Afterwards the next position has all that it needs,
+/// or the window or the stream ends before it. Called when one of these moves.
+void StreamWindow::postpone_gradients() {
+  for (; next_ < end_ && next_ < window_end() && lacks_exponent(); next_++) {
+    Transfer* transfer = transfer_at(next_);
+    const Instant asked_at = first_sent_at(next_ - transfer->lead_);
+    place_of(next_) = {.transfer = transfer, .first_sent_at = asked_at};
+  }
 }
 
 uint64_t StreamWindow::take_next(Instant now) {
+  if (!ready_.empty()) {
+    const uint64_t taken = ready_.front();
+    ready_.pop_front();
+    place_of(taken).first_sent_at = now;
+    place_of(taken).sent = true;
+    return taken;
+  }
   Transfer* transfer = transfer_at(next_);
   place_of(next_) = {.transfer = transfer,
                      .first_sent_at = now,
+                     .sent = true,
                      .opens_tensor = transfer->lead_ > 0 && next_ == transfer->position_first_};
   const uint64_t taken = next_++;
+  postpone_gradients();
   in_group_ = next_ < window_end();
   return taken;
 }
@@ -128,7 +155,7 @@ void StreamWindow::set_exponent(uint64_t position, int8_t stated, bool degraded)
       .exponent = degraded ? degraded_exponent(stated) : stated, .stated = stated};
 }
 
-/// Called for each position in order, when it and all before it are done.
+/// Called for base_ when it is done, and so for each position in order.
 void StreamWindow::pass_exponent(const Place& place) {
   if (place.opens_tensor) {
     if (exponent_max_ != kNoExponent) exponent_max_before_ = exponent_max_;
@@ -140,15 +167,28 @@ void StreamWindow::pass_exponent(const Place& place) {
     const int8_t reference = exponent_max_ != kNoExponent ? exponent_max_ : exponent_max_before_;
     transfer.exponents_[base_ - transfer.position_first_].exponent =
         degraded_exponent(kNoExponent, reference);
+    release_gradients(base_);
   }
   exponent_max_ = std::max(exponent_max_, place.stated);
+}
+
+/// Makes postponed gradients ready, now that the ranks have agreed on the exponent in this position.
+/// @pre The position's transfer is in flight.
+void StreamWindow::release_gradients(uint64_t exponent_position) {
+  const Transfer& transfer = *place_of(exponent_position).transfer;
+  const uint64_t offset = exponent_position - transfer.position_first_;
+  if (offset >= transfer.exponents_.size()) return;
+  const uint64_t gradients = exponent_position + transfer.lead_;
+  if (gradients < next_ && !place_of(gradients).sent) ready_.push_back(gradients);
 }
 
 Transfer* StreamWindow::finish(uint64_t position) {
   Place& place = place_of(position);
   Transfer* transfer = place.transfer;
   place.done = true;
+  if (!place.exponent_waits) release_gradients(position);
   for (; base_ < next_ && is_done(base_); base_++) pass_exponent(place_of(base_));
+  postpone_gradients();
   if (--transfer->positions_left_ > 0) return nullptr;
   // Not always the oldest: a later transfer may be done first.
   std::erase(transfers_, transfer);

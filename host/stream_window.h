@@ -7,6 +7,9 @@
 /// Shapes:  A position carries `gradients` elements, a tensor's last one the rest. With
 ///          a block exponent a tensor has lead = min(window, blocks) more positions: position p
 ///          carries the gradients of block p - lead and the exponent of block p (SwitchML §4.6).
+/// Order:   Positions are sent in order, except for gradients whose exponent the ranks have not
+///          agreed on. These are postponed, so that small tensors do not wait for each other. A
+///          tensor of at least `window` blocks has none.
 /// Threads: Owned by one thread.
 /// Memory:  One place for each window position, allocated by open(). For each transfer with
 ///          exponents two bytes a block. The owner keeps a transfer alive until it is done.
@@ -46,7 +49,10 @@ class StreamWindow {
   [[nodiscard]] bool is_open() const { return !places_.empty(); }
   /// Lets at most `positions` be in flight, if that is less than the window. Those in flight stay.
   /// @param positions At least 1.
-  void limit(uint32_t positions) { limit_ = positions; }
+  void limit(uint32_t positions) {
+    limit_ = positions;
+    postpone_gradients();
+  }
   /// Lets new positions go in groups: they wait until the window admits this many of them, or a
   /// quarter of itself, or all that are left. 1, which is the default: they never wait.
   void gather(uint32_t positions) { group_ = positions; }
@@ -58,23 +64,25 @@ class StreamWindow {
   /// True if no transfer is in flight.
   [[nodiscard]] bool idle() const { return transfers_.empty(); }
 
-  /// True if the next position may be sent: it is inside the window, and if its gradients need an
-  /// exponent, the ranks have agreed on that exponent.
+  /// True if a position may be sent: it is inside the window, and if its gradients need an exponent,
+  /// the ranks have agreed on that exponent.
   [[nodiscard]] bool can_send() const;
-  /// Puts the next position in flight. @pre can_send()
+  /// True if postponed gradients have got their exponent. They are sent before new positions.
+  [[nodiscard]] bool has_ready() const { return !ready_.empty(); }
+  /// Puts a position in flight and returns it. @pre can_send()
   uint64_t take_next(Instant now);
 
   /// Returns the position in flight with this block_id, done or not.
   [[nodiscard]] std::optional<uint64_t> position_of(uint32_t block_id) const {
     const uint64_t position =
         base_ + static_cast<uint32_t>(block_id - static_cast<uint32_t>(base_));
-    if (position >= next_) return {};
+    if (position >= next_ || !place_of(position).sent) return {};
     return position;
   }
   [[nodiscard]] Contents contents(uint64_t position) const;
   /// True if the position has its result.
   [[nodiscard]] bool is_done(uint64_t position) const { return place_of(position).done; }
-  /// Returns when the position was put in flight.
+  /// Returns when the position was put in flight; for one that waits for its exponent, when that was.
   [[nodiscard]] Instant first_sent_at(uint64_t position) const {
     return place_of(position).first_sent_at;
   }
@@ -105,7 +113,8 @@ class StreamWindow {
   }
   [[nodiscard]] Progress progress() const { return {.submitted = end_, .heard = results_heard_}; }
 
-  // Positions in flight: base() <= position < next().
+  // Positions in flight or postponed: base() <= position < next(). If base() is postponed, it has its
+  // exponent.
   [[nodiscard]] uint64_t base() const { return base_; }
   [[nodiscard]] uint64_t next() const { return next_; }
 
@@ -114,6 +123,7 @@ class StreamWindow {
   struct Place {
     Transfer* transfer = nullptr;
     Instant first_sent_at;
+    bool sent = false;  ///< False: it is postponed.
     bool done = false;
     bool opens_tensor = false;    ///< The first position of a transfer with exponents.
     bool exponent_waits = false;  ///< Its block's exponent follows from earlier positions.
@@ -130,7 +140,11 @@ class StreamWindow {
   [[nodiscard]] uint64_t window_end() const;
   /// Returns whether the next position waits for more of its group.
   [[nodiscard]] bool gathers() const;
+  /// Returns whether the gradients of the next position lack their exponent.
+  [[nodiscard]] bool lacks_exponent() const;
+  void postpone_gradients();
   void pass_exponent(const Place& place);
+  void release_gradients(uint64_t exponent_position);
   [[nodiscard]] Transfer* transfer_at(uint64_t position) const;
 
   uint32_t window_ = 1;
@@ -142,9 +156,10 @@ class StreamWindow {
   uint64_t place_mask_ = 0;
   std::vector<Place> places_;  ///< Shape [power of two, at least the window].
 
-  // base_ <= positions in flight < next_ <= end_.
+  // base_ <= positions in flight or postponed < next_ <= end_.
   uint64_t base_ = 0;
   uint64_t next_ = 0;
+  std::deque<uint64_t> ready_;  ///< Postponed positions that have their exponent.
   uint64_t end_ = 0;            ///< One past the last transfer's last position.
   uint64_t results_heard_ = 0;  ///< One past the highest position with a result, sent or not.
   uint16_t next_gen_id_ = 0;

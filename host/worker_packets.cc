@@ -73,7 +73,8 @@ Outgoing WorkerProtocol::next_of_session(std::span<std::byte> out, Instant now) 
                                   : write_probe(request->position, out, now);
     }
   }
-  if (!held_ && stream_.can_send()) {
+  // Postponed gradients belong to blocks that have begun, so nothing holds them back.
+  if (stream_.can_send() && (!held_ || stream_.has_ready())) {
     const uint64_t position = stream_.take_next(now);
     repair_.begin(position);
     return stream_.contents(position).transfer->receive_only

@@ -54,6 +54,10 @@ class TensorExchange {
 
   /// Called when the worker's iteration ends.
   virtual void iteration_ended(uint32_t worker, uint32_t iteration, Instant at) = 0;
+
+  /// Returns whether the run ends with this iteration, before the scenario's last one. Called after
+  /// iteration_ended(). All workers get the same answer.
+  [[nodiscard]] virtual bool is_last(uint32_t /*iteration*/) const { return false; }
 };
 
 /// Returns whether the scenario's stragglers sleep for parts of a typical iteration.

@@ -320,7 +320,7 @@ Checked check_straggler(const Scenario& scenario, const BackendKind& backend) {
 }
 
 Checked check_pfe(const Scenario& scenario) {
-  const auto parameters = parameters_of(scenario.pfe);
+  const auto parameters = parameters_of(scenario.pfe, scenario.train);
   if (!parameters) return Refusal{.key = "", .text = "pfe: " + parameters.error().text};
   return check_train(scenario,
                      std::min(parameters->thread_count(), parameters->packet_buffer_packets));

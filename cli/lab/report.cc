@@ -55,16 +55,6 @@ Result<std::vector<const lab::Figure*>> figures_of(const std::vector<std::string
   return chosen;
 }
 
-/// Returns the options of one figure. trio-12 would take half of the whole report's time with the
-/// usual number of seeds, so it has as many as its recorded result (docs/results/index.toml).
-lab::FigureOptions options_of(const ReportFlags& flags, const lab::Figure& figure) {
-  constexpr uint32_t kSeedsOfTrio12 = 6;
-  lab::FigureOptions options = flags.options;
-  const bool is_own = options.seeds == 0 && !options.quick;
-  if (is_own && figure.name == "trio-12") options.seeds = kSeedsOfTrio12;
-  return options;
-}
-
 /// Returns the flags that decide the figures' values, each with a blank before it.
 std::string value_flags(const lab::FigureOptions& options) {
   std::string text;
@@ -80,7 +70,7 @@ Result<lab::ReportFigure> make_part(const ReportFlags& flags, const Part& part,
                                     const lab::RunnerOutcome& ran,
                                     std::span<const lab::PointOutcome> outcomes) {
   const std::string& name = part.figure->name;
-  const lab::FigureOptions options = options_of(flags, *part.figure);
+  const lab::FigureOptions options = flags.options;
   lab::ReportFigure made{.name = name,
                          .description = part.figure->description,
                          .command = fmt::format("tributary lab figure {}{} --json {}.json", name,
@@ -158,7 +148,7 @@ int run_report(const ReportFlags& flags) {
   std::vector<Part> parts;
   std::vector<lab::Point> points;
   for (const lab::Figure* figure : *figures) {
-    Result<std::vector<lab::Point>> own = figure->points(options_of(flags, *figure));
+    Result<std::vector<lab::Point>> own = figure->points(flags.options);
     if (!own) return complain(kCommand, own.error().text, kExitUsage);
     parts.push_back({.figure = figure, .first = points.size(), .count = own->size()});
     std::move(own->begin(), own->end(), std::back_inserter(points));
@@ -187,8 +177,7 @@ void add_lab_report(CLI::App& lab, int& exit_code) {
   command->add_flag("--quick", flags->options.quick,
                     "Fewer points, iterations and seeds: a minute or two on two cores");
   add_uint(*command, "--seeds", flags->options.seeds, 0, kSeedsMax,
-           "Repetitions of each point that involves chance; 0: each figure's own (20, and 6 of "
-           "trio-12)");
+           "Repetitions of each point that involves chance; 0: each figure's own (20)");
   add_uint(*command, "--seed", flags->options.seed, 0, INT64_MAX, "Of everything that is random");
   add_threads_flag(*command, flags->threads);
   command->footer(

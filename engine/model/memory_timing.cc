@@ -65,7 +65,8 @@ MemoryTiming::MemoryTiming(const Parameters& parameters, const memory::SharedMem
   if (exact_) {
     banks_.assign(bank_count_, memory::RmwBank(parameters.clock_period));
   } else {
-    ledgers_.assign(bank_count_, SlotLedger());
+    ledgers_.assign(bank_count_, SlotLedger(service_time(RmwKind::kAdd, memory::kRequestBytesMax) *
+                                            parameters.train_max));
   }
 }
 

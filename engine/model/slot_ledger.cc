@@ -1,21 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/model/slot_ledger.h"
 
+#include <bit>
+
 namespace tributary::engine {
-namespace {
 
-constexpr auto kWidthTicks = static_cast<uint32_t>(SlotLedger::kSlotWidth.ticks());
-
-}  // namespace
+SlotLedger::SlotLedger(Duration request_max) {
+  const uint32_t shift_max = kSlotShift + std::countr_zero(kSlots / kSlotsMin);
+  while (slot_width() < request_max * kRequestsPerSlot && shift_ < shift_max) shift_++;
+  slots_.resize(kSlots >> (shift_ - kSlotShift));
+  mask_ = slots_.size() - 1;
+}
 
 uint64_t SlotLedger::find_room(uint64_t number) {
-  const uint64_t last = number + kSlots / 2;  // Stays clear of slots reserved earlier.
+  const uint64_t last = number + reach();
   const bool is_known = number >= full_begin_ && number < full_end_;
   const uint64_t begin = is_known ? full_end_ : number;
   uint64_t free = begin;
   while (free < last) {
     const Slot& slot = slot_at(free);
-    if (slot.used_ticks < kWidthTicks) break;
+    if (slot.used_ticks < width_ticks()) break;
     free += slot.next_free;
   }
   free = std::min(free, last);
@@ -41,12 +45,12 @@ void SlotLedger::remember_full(uint64_t begin, uint64_t end) {
 
 Duration SlotLedger::reserved_from(Instant at) const {
   const int64_t at_ticks = at.since_start().ticks();
-  const auto first = static_cast<uint64_t>(at_ticks >> kSlotShift);
+  const auto first = static_cast<uint64_t>(at_ticks >> shift_);
   int64_t work = 0;
   for (const Slot& slot : slots_) {
     if (slot.number == UINT64_MAX || slot.number < first) continue;
     const int64_t over =
-        slot.number == first ? at_ticks - static_cast<int64_t>(first << kSlotShift) : 0;
+        slot.number == first ? at_ticks - static_cast<int64_t>(first << shift_) : 0;
     work += std::max<int64_t>(0, int64_t{slot.used_ticks} - over);
   }
   return Duration::from_ticks(work);
@@ -55,20 +59,20 @@ Duration SlotLedger::reserved_from(Instant at) const {
 Instant SlotLedger::reserve_further(Instant at, Duration work) {
   const auto at_ticks = static_cast<uint64_t>(at.since_start().ticks());
   auto left = static_cast<uint64_t>(work.ticks());
-  const uint64_t first = at_ticks >> kSlotShift;
-  const uint64_t last = first + kSlots / 2;
+  const uint64_t first = at_ticks >> shift_;
+  const uint64_t last = first + reach();
   for (uint64_t number = first;;) {
     number = find_room(number);
     Slot& slot = slot_at(number);
     const bool beyond = number >= last;
-    const uint64_t room = kWidthTicks - std::min(slot.used_ticks, kWidthTicks);
+    const uint64_t room = width_ticks() - std::min(slot.used_ticks, width_ticks());
     const uint64_t taken = std::min(left, room);
     slot.used_ticks += static_cast<uint32_t>(taken);
     left -= taken;
     if (left > 0 && !beyond) number = fill_untouched(number, last, left);
     if (left == 0 || beyond) {
       overflow_count_ += left == 0 ? 0 : 1;
-      const Instant packed(Duration::from_ticks(static_cast<int64_t>(number << kSlotShift)) +
+      const Instant packed(Duration::from_ticks(static_cast<int64_t>(number << shift_)) +
                            Duration::from_ticks(slot_at(number).used_ticks));
       return std::max(at + work, packed);
     }
@@ -78,10 +82,10 @@ Instant SlotLedger::reserve_further(Instant at, Duration work) {
 uint64_t SlotLedger::fill_untouched(uint64_t full, uint64_t last, uint64_t& left) {
   uint64_t number = full;
   while (left > 0 && number + 1 < last) {
-    Slot& slot = slots_[(number + 1) % kSlots];
+    Slot& slot = slots_[(number + 1) & mask_];
     if (slot.number == number + 1) break;
     number++;
-    const uint64_t taken = std::min<uint64_t>(left, kWidthTicks);
+    const uint64_t taken = std::min<uint64_t>(left, width_ticks());
     slot = {number, static_cast<uint32_t>(taken), 1};
     left -= taken;
   }

@@ -7,7 +7,7 @@
 ///          reservation takes the free time from its slot on, in as many slots as it needs. Inside
 ///          a slot, work counts as packed to the beginning, so arrival order is lost there. The
 ///          error is at most one slot.
-/// Bounds:  A ring of kSlots slots. Work beyond the ring goes to its last slot and is counted.
+/// Bounds:  A ring of kLength. Work beyond the ring goes to its last slot and is counted.
 /// Units:   Work is time of the resource.
 /// Threads: One. All memory is taken in the constructor.
 /// Tests:   tests/engine/model/slot_ledger_test.cc
@@ -30,8 +30,16 @@ class SlotLedger {
   /// 5.4 ms ahead. A saturated machine makes the furthest reservations, with all its threads' work:
   /// 1920 threads x 256 requests x 32 ns / 12 banks = 1.3 ms.
   static constexpr uint32_t kSlots = 8192;
+  static constexpr Duration kLength = kSlotWidth * kSlots;
+  /// A slot is at least as wide as this many requests of the longest kind, those of trains. Few wide
+  /// slots stay in the processor's cache. Assumed; docs/model.md has the error.
+  static constexpr int64_t kRequestsPerSlot = 2;
+  static constexpr uint32_t kSlotsMin = 64;
 
-  SlotLedger() : slots_(kSlots) {}
+  /// @param request_max  Work of the longest request.
+  explicit SlotLedger(Duration request_max = Duration());
+
+  [[nodiscard]] Duration slot_width() const { return Duration::from_ticks(int64_t{1} << shift_); }
 
   /// Reserves `work` from `at` on.
   /// @pre No caller still requests a time that differs from `at` by more than the ring's length.
@@ -39,12 +47,12 @@ class SlotLedger {
   [[nodiscard]] Instant reserve(Instant at, Duration work) {
     // The slot at `at` nearly always has room for all of it.
     const int64_t at_ticks = at.since_start().ticks();
-    const int64_t number = at_ticks >> kSlotShift;
-    Slot& slot = slots_[static_cast<uint64_t>(number) % kSlots];
+    const int64_t number = at_ticks >> shift_;
+    Slot& slot = slots_[static_cast<uint64_t>(number) & mask_];
     const int64_t used = slot.used_ticks + work.ticks();
-    if (slot.number == static_cast<uint64_t>(number) && used < kSlotWidth.ticks()) [[likely]] {
+    if (slot.number == static_cast<uint64_t>(number) && used < int64_t{1} << shift_) [[likely]] {
       slot.used_ticks = static_cast<uint32_t>(used);
-      const int64_t packed = (number << kSlotShift) + used;
+      const int64_t packed = (number << shift_) + used;
       return Instant(Duration::from_ticks(std::max(at_ticks + work.ticks(), packed)));
     }
     return reserve_further(at, work);
@@ -64,10 +72,13 @@ class SlotLedger {
   };
 
   [[nodiscard]] Slot& slot_at(uint64_t number) {
-    Slot& slot = slots_[number % kSlots];
+    Slot& slot = slots_[number & mask_];
     if (slot.number != number) slot = {number, 0, 1};
     return slot;
   }
+  [[nodiscard]] uint32_t width_ticks() const { return uint32_t{1} << shift_; }
+  /// Slots that a reservation may reach: half of the ring, clear of slots reserved earlier.
+  [[nodiscard]] uint64_t reach() const { return slots_.size() / 2; }
   [[nodiscard]] Instant reserve_further(Instant at, Duration work);
   /// Returns the first slot with room at or after `number`; shortens the path of later searches.
   [[nodiscard]] uint64_t find_room(uint64_t number);
@@ -77,7 +88,9 @@ class SlotLedger {
   /// Records that all slots from `begin` to before `end` are full.
   void remember_full(uint64_t begin, uint64_t end);
 
-  std::vector<Slot> slots_;
+  uint32_t shift_ = kSlotShift;  ///< Of a slot's width: 2^shift_ ticks.
+  std::vector<Slot> slots_;      ///< Shape [power of two].
+  uint64_t mask_ = 0;
   // One run of full slots. Requests for a busy resource often fall inside it, and then need no
   // search. A slot stays full until its time is over.
   uint64_t full_begin_ = 0;

@@ -224,7 +224,8 @@ TRIBUTARY_API tributary_status tributary_all_reduce(tributary_communicator* comm
 
 /// Starts an all-reduce and returns at once. Several may be in flight if their tensors do not
 /// overlap, which the library checks within one communicator. They travel in the order of these
-/// calls. With format=exponent, float tensors smaller than a window of blocks take a round trip each.
+/// calls. With format=exponent, the gradients of a tensor smaller than a window of blocks go a round
+/// trip after its exponents, and later tensors overtake them.
 /// @param out Receives the operation, or NULL on an error. Free it with tributary_operation_free().
 ///            Operations of a finished communicator are done at once.
 /// @return TRIBUTARY_OK, _INVALID, _OVERLAP, _SYSTEM.

@@ -30,7 +30,7 @@ constexpr std::array kAccepted{switchml::Outcome::kAggregated, switchml::Outcome
 
 Result<std::unique_ptr<SwitchmlTrioNode>> SwitchmlTrioNode::create(net::Network& network,
                                                                    const AggregatorSpec& spec) {
-  const auto parameters = parameters_of(spec.pfe);
+  const auto parameters = parameters_of(spec.pfe, spec.train);
   if (!parameters) return tl::unexpected(parameters.error());
   auto memory = memory::SharedMemory::create({});
   if (!memory) return tl::unexpected(memory.error());

@@ -15,10 +15,11 @@ constexpr uint64_t kMemorySlackBytes = uint64_t{1} << 20;
 
 }  // namespace
 
-Result<engine::Parameters> parameters_of(const PfeSettings& settings) {
+Result<engine::Parameters> parameters_of(const PfeSettings& settings, uint32_t train) {
   auto parameters = engine::preset(settings.generation);
   if (!parameters) return parameters;
   parameters->fidelity = settings.fidelity;
+  parameters->train_max = train;
   for (const ParameterOverride& change : settings.overrides) {
     const auto set = engine::set_parameter(*parameters, change.name, change.value);
     if (!set) return tl::unexpected(set.error());
@@ -29,7 +30,7 @@ Result<engine::Parameters> parameters_of(const PfeSettings& settings) {
 
 Result<std::unique_ptr<TrioNode>> TrioNode::create(net::Network& network,
                                                    const AggregatorSpec& spec) {
-  const auto parameters = parameters_of(spec.pfe);
+  const auto parameters = parameters_of(spec.pfe, spec.train);
   if (!parameters) return tl::unexpected(parameters.error());
   memory::SharedMemory::Config config;
   config.dram_size_bytes = std::max(config.dram_size_bytes, job_bytes(spec) + kMemorySlackBytes);

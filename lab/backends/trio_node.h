@@ -19,8 +19,9 @@
 
 namespace tributary::lab {
 
-/// Returns the machine of these settings. Refuses unknown parameters and bad values.
-[[nodiscard]] Result<engine::Parameters> parameters_of(const PfeSettings& settings);
+/// Returns the machine of these settings, for trains of `train` packets. Refuses unknown parameters
+/// and bad values.
+[[nodiscard]] Result<engine::Parameters> parameters_of(const PfeSettings& settings, uint32_t train);
 
 class TrioNode final : public AggregatorNode, private engine::PfeSink {
  public:

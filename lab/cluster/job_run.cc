@@ -324,15 +324,17 @@ uint64_t JobRun::skipped_blocks() const {
 }
 
 void JobRun::collect_iterations(RunResult& result) const {
-  std::vector<const std::vector<Instant>*> ends;
-  for (uint32_t rank = 0; rank < trainers_.size(); rank++) {
-    if (trainers_[rank]->ends().size() == terms_.scenario.iterations) {
-      ends.push_back(&trainers_[rank]->ends());
-    }
+  size_t iterations = 0;
+  for (const auto& trainer : trainers_) {
+    if (!trainer->dropped_out()) iterations = std::max(iterations, trainer->ends().size());
   }
-  if (ends.empty()) return;  // All workers have dropped out.
+  if (iterations == 0) return;
+  std::vector<const std::vector<Instant>*> ends;
+  for (const auto& trainer : trainers_) {
+    if (trainer->ends().size() == iterations) ends.push_back(&trainer->ends());
+  }
   Instant before = began_at_;
-  for (uint32_t i = 0; i < terms_.scenario.iterations; i++) {
+  for (size_t i = 0; i < iterations; i++) {
     std::vector<Instant> at;
     for (const auto* of_worker : ends) at.push_back((*of_worker)[i]);
     const auto median = at.begin() + static_cast<ptrdiff_t>((at.size() - 1) / 2);
@@ -340,7 +342,7 @@ void JobRun::collect_iterations(RunResult& result) const {
     result.iterations.push_back(*median - before);
     before = *median;
   }
-  result.mean_iteration = (before - began_at_) / terms_.scenario.iterations;
+  result.mean_iteration = (before - began_at_) / static_cast<int64_t>(iterations);
 }
 
 /// Records the traffic on the cable of the worker's host.

@@ -349,7 +349,8 @@ void Trainer::end_iteration() {
   account_.iterations++;
   if (skipping_) account_.iterations_skipped++;
   if (plan_.exchange != nullptr) plan_.exchange->iteration_ended(rank_, iteration_, ended_at_);
-  if (++iteration_ == plan_.scenario.iterations) return end();
+  const bool is_last = plan_.exchange != nullptr && plan_.exchange->is_last(iteration_);
+  if (++iteration_ == plan_.scenario.iterations || is_last) return end();
   begin_iteration();
 }
 

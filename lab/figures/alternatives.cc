@@ -154,7 +154,7 @@ FigureOutcome finish(const FigureOptions& options, std::span<const Point> /*poin
   }
   figure.plots.push_back(shares.plot());
   figure.notes = {
-      fmt::format("Means over {} seeds; the plots of accuracy show the first.", seeds_of(options)),
+      fmt::format("{}; the plots of accuracy show the first.", seeds_text(options)),
       fmt::format("Time to an accuracy of {:.0f} %; accuracy after {} s. Workers compute 45 ms an "
                   "iteration and send 100 KB at 100 Mbit/s.",
                   100 * target(options), in_seconds(time_bound(options))),

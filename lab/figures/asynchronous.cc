@@ -144,7 +144,7 @@ FigureOutcome finish(const FigureOptions& options, std::span<const Point> /*poin
   // The patterns are no scale: a line between them would say nothing.
   for (PlotSeries& series : figure.plots.back().series) series.marks_only = true;
   figure.notes = {
-      fmt::format("Means over {} seeds; the plots of accuracy show the first.", seeds_of(options)),
+      fmt::format("{}; the plots of accuracy show the first.", seeds_text(options)),
       "waiting and trio-ml run on the modelled PFE; asynchronous runs on the live engine in "
       "virtual "
       "time. Six workers compute 45 ms an iteration and send 100 KB at 100 Mbit/s."};

@@ -22,6 +22,11 @@ uint32_t seeds_of(const FigureOptions& options) {
   return options.quick ? kSeedsQuick : kSeeds;
 }
 
+std::string seeds_text(const FigureOptions& options) {
+  const uint32_t seeds = seeds_of(options);
+  return seeds == 1 ? "One seed" : fmt::format("Means over {} seeds", seeds);
+}
+
 FigureOptions first_of(FigureOptions options, uint32_t block) {
   options.seed += uint64_t{block} * seeds_of(options);
   return options;

@@ -28,6 +28,8 @@ inline constexpr uint32_t kSeedsQuick = 2;
 
 /// Returns the number of repetitions of each cell.
 [[nodiscard]] uint32_t seeds_of(const FigureOptions& options);
+/// Returns "Means over 20 seeds", or "One seed".
+[[nodiscard]] std::string seeds_text(const FigureOptions& options);
 
 /// Returns the options of the first repetition of a block.
 [[nodiscard]] FigureOptions first_of(FigureOptions options, uint32_t block);

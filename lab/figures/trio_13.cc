@@ -313,10 +313,10 @@ FigureOutcome finish(const FigureOptions& options, std::span<const Point> points
       "skip: a worker that has slept abandons iterations that the others have completed. compute: "
       "it computes them all. Each point of an iteration draws the worker that may sleep; \"same "
       "sleeper\": it is always the same one.",
-      fmt::format(
-          "Means over {} seeds; lowest and highest of samples of {} iterations (paper: {}). "
-          "The paper states only the speed-ups at 16 % in its text.",
-          seeds_of(options), options.count_of(kIterations, kIterationsQuick), kIterations)};
+      fmt::format("{}; lowest and highest of samples of {} iterations (paper: {}). "
+                  "The paper states only the speed-ups at 16 % in its text.",
+                  seeds_text(options), options.count_of(kIterations, kIterationsQuick),
+                  kIterations)};
   return figure;
 }
 

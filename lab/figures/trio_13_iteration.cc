@@ -93,9 +93,8 @@ FigureOutcome finish(const FigureOptions& options, std::span<const Point> /*poin
                           .series = std::move(lines),
                           .height_px = 400});
   figure.plots.push_back(shares.plot());
-  figure.notes = {fmt::format(
-      "The baseline is a switch that waits. Means over {} seeds; bands: standard error.",
-      seeds_of(options))};
+  figure.notes = {fmt::format("The baseline is a switch that waits. {}; bands: standard error.",
+                              seeds_text(options))};
   return figure;
 }
 

@@ -102,8 +102,8 @@ FigureOutcome finish(const FigureOptions& options, std::span<const Point> /*poin
   }
   figure.notes = {
       fmt::format("The baseline is a switch that waits, with the same stragglers. "
-                  "Means over {} seeds.",
-                  seeds_of(options))};
+                  "{}.",
+                  seeds_text(options))};
   return figure;
 }
 

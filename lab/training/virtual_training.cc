@@ -112,6 +112,10 @@ void VirtualTraining::iteration_ended(uint32_t worker, uint32_t iteration, Insta
   const double accuracy =
       is_mean ? w.model.top_accuracy(validation_, config_.top_count) : progress_.back().accuracy;
   progress_.push_back({.iteration = iteration, .at = at, .accuracy = accuracy});
+  if (!config_.target || last_ != UINT32_MAX) return;
+  if (time_to_accuracy(progress_, *config_.target) == Instant::never()) return;
+  // No worker has ended a later iteration than the foremost one, so all of them reach it.
+  last_ = static_cast<uint32_t>(ended_.size()) - 1 + kAfterTarget;
 }
 
 host::ReduceOp VirtualTraining::op() const {

@@ -15,6 +15,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -37,6 +38,9 @@ struct TrainingConfig {
   bool asynchronous = false;         ///< For the back end "asynchronous".
   bool averages_parameters = false;  ///< For ModelSettings::local_steps above 1.
   uint32_t top_count = 5;            ///< Source: Trio paper Figure 12 shows top-5 accuracy.
+  /// The run ends kAfterTarget iterations after it has reached this accuracy (time_to_accuracy());
+  /// not set: with the scenario's last iteration.
+  std::optional<double> target = {};
 };
 
 class VirtualTraining final : public TensorExchange {
@@ -54,6 +58,7 @@ class VirtualTraining final : public TensorExchange {
   void apply_alone(uint32_t worker, uint32_t iteration) override;
   void reduced(uint32_t worker, uint32_t iteration, const host::Outcome& outcome) override;
   void iteration_ended(uint32_t worker, uint32_t iteration, Instant at) override;
+  [[nodiscard]] bool is_last(uint32_t iteration) const override { return iteration == last_; }
   [[nodiscard]] host::ReduceOp op() const override;
   [[nodiscard]] float scale() const override;
 
@@ -84,9 +89,12 @@ class VirtualTraining final : public TensorExchange {
   Batch validation_;
   std::vector<uint32_t> ended_;  ///< Shape [iteration]: workers that have ended it.
   std::vector<Progress> progress_;
+  uint32_t last_ = UINT32_MAX;  ///< The iteration with which the run ends, if that is known.
   uint64_t failed_ = 0;
 };
 
+/// Iterations that show how accuracy goes on after the target.
+inline constexpr uint32_t kAfterTarget = 20;
 /// Returns the time at which accuracy reached `target` and stayed there on average over `kSettled`
 /// iterations; never() if it did not.
 inline constexpr uint32_t kSettled = 5;

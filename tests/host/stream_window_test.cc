@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Method: the positions of small tensors worked by hand, then refusals. Last, random results
-// against a model that is a list of flags.
+// against a model that is a list of flags, and small tensors with exponents against one that takes
+// positions in order.
 #include "host/stream_window.h"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <vector>
 
 #include "tests/support/seed.h"
@@ -100,6 +103,52 @@ TEST(StreamWindow, GradientsWaitForTheirExponent) {
   EXPECT_FALSE(stream.can_send());  // The window is open, but the exponent is not agreed.
   EXPECT_EQ(stream.finish(0), nullptr);
   EXPECT_TRUE(stream.can_send());
+}
+
+// Positions 0, 2 and 4 have the exponents, 1, 3 and 5 the gradients.
+TEST(StreamWindow, SmallTensorsDoNotWaitForEachOther) {
+  std::vector<float> tensor(1);
+  std::array<Transfer, 3> transfers{floats(tensor), floats(tensor), floats(tensor)};
+  StreamWindow stream;
+  stream.open(/*window=*/8, /*gradients=*/2);
+  for (Transfer& transfer : transfers) stream.submit(transfer);
+  for (const uint64_t exponent : {0U, 2U, 4U}) {
+    ASSERT_TRUE(stream.can_send());
+    EXPECT_EQ(stream.take_next(Instant(microseconds(exponent))), exponent);
+  }
+  EXPECT_FALSE(stream.can_send());
+  EXPECT_FALSE(stream.position_of(1).has_value());  // Not sent: a result cannot be read.
+  EXPECT_EQ(stream.position_of(2), 2U);
+
+  EXPECT_EQ(stream.finish(4), nullptr);
+  ASSERT_TRUE(stream.has_ready());
+  EXPECT_EQ(stream.take_next(Instant(microseconds(9))), 5U);
+  EXPECT_EQ(stream.first_sent_at(5), Instant(microseconds(9)));
+  EXPECT_EQ(stream.finish(5), &transfers[2]);
+  EXPECT_EQ(stream.finish(0), nullptr);
+  EXPECT_EQ(stream.base(), 1U);
+  EXPECT_EQ(stream.first_sent_at(1), Instant());  // With its exponent.
+  EXPECT_EQ(stream.take_next(Instant(microseconds(11))), 1U);
+  EXPECT_FALSE(stream.can_send());
+  EXPECT_EQ(stream.finish(1), &transfers[0]);
+  EXPECT_EQ(stream.base(), 2U);
+}
+
+TEST(StreamWindow, PostponedGradientsCountInTheWindow) {
+  std::vector<float> tensor(1);
+  std::array<Transfer, 3> transfers{floats(tensor), floats(tensor), floats(tensor)};
+  StreamWindow stream;
+  stream.open(/*window=*/8, /*gradients=*/2);
+  stream.limit(3);
+  for (Transfer& transfer : transfers) stream.submit(transfer);
+  EXPECT_EQ(stream.take_next(Instant()), 0U);
+  EXPECT_EQ(stream.take_next(Instant()), 2U);
+  EXPECT_FALSE(stream.can_send());
+  stream.limit(4);  // Position 3 lacks its exponent, too.
+  EXPECT_FALSE(stream.can_send());
+  stream.limit(5);
+  EXPECT_EQ(stream.take_next(Instant()), 4U);
+  stream.end_all(Status::kClosed, "closed");
 }
 
 TEST(StreamWindow, ExponentOfADegradedRoundHasHeadroom) {
@@ -301,6 +350,109 @@ TEST(StreamWindow, RandomResultsMatchAListOfFlags) {
     while (oldest < sent && done[oldest]) oldest++;
     ASSERT_EQ(stream.base(), oldest);
     ASSERT_EQ(last != nullptr, oldest == kPositions);
+  }
+}
+
+/// The simplest model of exponents: it sees the results in the order of positions.
+class ExponentsInOrder {
+ public:
+  void open_tensor() {
+    if (max_ != kNoExponent) max_before_ = max_;
+    max_ = kNoExponent;
+  }
+  int8_t next(int8_t stated, bool degraded) {
+    const int8_t reference = max_ != kNoExponent ? max_ : max_before_;
+    max_ = std::max(max_, stated);
+    return degraded ? degraded_exponent(stated, reference) : stated;
+  }
+
+ private:
+  int8_t max_ = kNoExponent;
+  int8_t max_before_ = kNoExponent;
+};
+
+// Tensors of 1 to 6 blocks, with a window of 5.
+TEST(StreamWindow, RandomSmallTensorsMatchOnesInOrder) {
+  const uint64_t seed = testing::seed_from_env();
+  SCOPED_TRACE(testing::replay_hint(seed));
+  testing::Prng prng(seed);
+  constexpr uint64_t kWindow = 5;
+  constexpr uint32_t kTensors = 300;
+  struct Position {
+    uint32_t tensor;
+    uint64_t lead;
+    bool has_exponent;
+    bool has_gradients;
+    int8_t stated = kNoExponent;
+    bool degraded = false;
+    bool sent = false;
+    bool done = false;
+  };
+  std::vector<Position> positions;
+  std::vector<std::vector<float>> tensors;
+  for (uint32_t i = 0; i < kTensors; i++) {
+    const uint64_t blocks = 1 + prng.below(6);
+    tensors.emplace_back(blocks);
+    const uint64_t lead = std::min(blocks, kWindow);
+    for (uint64_t p = 0; p < blocks + lead; p++) {
+      positions.push_back({i, lead, p < blocks, p >= lead,
+                           prng.chance(0.3) ? kNoExponent : static_cast<int8_t>(prng.below(40)),
+                           prng.chance(0.3)});
+    }
+  }
+  StreamWindow stream;
+  stream.open(kWindow, /*gradients=*/1);
+  std::vector<Transfer> transfers(kTensors);
+  for (uint32_t i = 0; i < kTensors; i++) {
+    transfers[i] = floats(tensors[i]);
+    stream.submit(transfers[i]);
+  }
+
+  uint64_t oldest = 0;
+  const auto may_go = [&](uint64_t p) {
+    if (positions[p].sent || p >= oldest + kWindow) return false;
+    if (!positions[p].has_gradients || p < positions[p].lead + oldest) return true;
+    const Position& source = positions[p - positions[p].lead];
+    return source.done && !(source.degraded && source.stated == kNoExponent);
+  };
+  const auto any_may_go = [&] {
+    for (uint64_t p = oldest; p < std::min(oldest + kWindow, positions.size()); p++) {
+      if (may_go(p)) return true;
+    }
+    return false;
+  };
+  while (oldest < positions.size()) {
+    ASSERT_EQ(stream.can_send(), any_may_go()) << "base " << oldest;
+    if (stream.can_send() && prng.chance(0.5)) {
+      const uint64_t p = stream.take_next(Instant());
+      ASSERT_TRUE(may_go(p)) << p;
+      positions[p].sent = true;
+      continue;
+    }
+    const uint64_t p = oldest + prng.below(kWindow);
+    if (p >= positions.size()) continue;
+    ASSERT_EQ(stream.position_of(static_cast<uint32_t>(p)).has_value(), positions[p].sent) << p;
+    if (!positions[p].sent || positions[p].done) continue;
+    if (positions[p].has_exponent) {
+      stream.set_exponent(p, positions[p].stated, positions[p].degraded);
+    }
+    positions[p].done = true;
+    (void)stream.finish(p);
+    while (oldest < positions.size() && positions[oldest].done) oldest++;
+    ASSERT_EQ(stream.base(), oldest);
+  }
+  EXPECT_TRUE(stream.idle());
+
+  ExponentsInOrder model;
+  uint64_t p = 0;
+  for (uint32_t i = 0; i < kTensors; i++) {
+    model.open_tensor();
+    for (uint64_t block = 0; block < tensors[i].size(); block++, p++) {
+      const int8_t expected = model.next(positions[p].stated, positions[p].degraded);
+      ASSERT_EQ(StreamWindow::exponent(transfers[i], block).exponent, expected)
+          << "tensor " << i << ", block " << block;
+    }
+    p += positions[p - 1].lead;
   }
 }
 

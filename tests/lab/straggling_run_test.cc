@@ -434,7 +434,9 @@ class Exchange final : public TensorExchange {
   void iteration_ended(uint32_t worker, uint32_t iteration, Instant) override {
     EXPECT_EQ(ended_[worker]++, iteration);
   }
+  [[nodiscard]] bool is_last(uint32_t iteration) const override { return iteration == last_; }
 
+  uint32_t last_ = UINT32_MAX;
   uint32_t computed_ = 0;
   uint32_t degraded_ = 0;
   uint32_t wrong_ = 0;
@@ -456,6 +458,21 @@ TEST(StragglingRun, RealTensorsPassBesideElidedOnes) {
     EXPECT_EQ(exchange.computed_, 20U) << name_of(backend);
     for (uint32_t worker = 0; worker < 4; worker++) EXPECT_EQ(exchange.ended_[worker], 5U);
   }
+}
+
+TEST(StragglingRun, TensorsMayEndTheRun) {
+  Scenario scenario = four_workers(Backend::kTrioMl);
+  scenario.iterations = 8;
+  const RunResult whole = run_well(scenario);
+  Exchange exchange(scenario.workers);
+  exchange.last_ = 4;
+  const RunResult result = run_well(scenario, &exchange);
+  ASSERT_EQ(result.iterations.size(), 5U);
+  EXPECT_LT(result.total, whole.total);
+  Duration sum;
+  for (const Duration iteration : result.iterations) sum += iteration;
+  EXPECT_EQ(result.mean_iteration, sum / 5);
+  for (const WorkerResult& worker : result.workers) EXPECT_EQ(worker.iterations, 5U);
 }
 
 TEST(StragglingRun, LocalStepsApplyGradientsAlone) {

@@ -31,6 +31,7 @@ struct AggregationConfig {
   uint32_t gradients = 1024;
   uint32_t blocks = 100;  ///< Number of blocks from each server.
   uint32_t train = 1;
+  bool fine_slots = false;  ///< Counts the banks' time as finely as without trains.
   bool elided = true;
   bool mitigation = false;
   uint32_t silent_servers = 0;  ///< The last ones, which send nothing.
@@ -49,7 +50,9 @@ class AggregationBed final : public engine::PfeSink, public EventTarget {
         servers_(config.servers) {
     TRIB_ASSERT(shard_.place_hash_tables().has_value());
     TRIB_ASSERT(shard_.add_job(job_of(config), session_, core_.now()).has_value());
-    pfe_ = std::make_unique<engine::Pfe<trio_ml::App>>(core_, config.parameters, memory_,
+    engine::Parameters parameters = config.parameters;
+    parameters.train_max = config.fine_slots ? 1 : config.train;
+    pfe_ = std::make_unique<engine::Pfe<trio_ml::App>>(core_, parameters, memory_,
                                                        trio_ml::App(shard_), *this);
   }
 

@@ -320,6 +320,27 @@ TEST(PfeFidelity, BurstStaysNearExact) {
   }
 }
 
+TEST(PfeTrain, WideSlotsChangeLittle) {
+  // Stated in docs/model.md: within 4 %.
+  for (const uint32_t train : {16U, 64U, 128U}) {
+    for (const uint32_t window : {2U, 8U}) {
+      AggregationConfig config;
+      config.window = window;
+      config.blocks = 50 * window;
+      config.train = train;
+      AggregationBed wide(config);
+      config.fine_slots = true;
+      AggregationBed fine(config);
+      ASSERT_TRUE(wide.run() && fine.run());
+      const double latency = in_us(wide.pfe().report().adding.mean);
+      EXPECT_NEAR(latency / in_us(fine.pfe().report().adding.mean), 1, 0.04)
+          << "trains of " << train << ", window " << window;
+      EXPECT_NEAR(wide.adds_per_s() / fine.adds_per_s(), 1, 0.04)
+          << "trains of " << train << ", window " << window;
+    }
+  }
+}
+
 TEST(PfeTrain, TrainOfSixteenStaysNearSinglePackets) {
   // Stated in docs/model.md: latency and throughput within 10 % where the window is at least 16
   // trains.

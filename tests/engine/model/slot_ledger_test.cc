@@ -61,14 +61,38 @@ TEST(SlotLedger, RemembersFullSlotsWithoutLosingRoomBetweenThem) {
   EXPECT_EQ(ledger.reserve(slot(2), kWidth * 7), slot(13) + little * 4);
 }
 
-void expect_random_reservations_match(double load) {
+// A slot of 655 ns holds 20 requests of 32 ns, but only one of 512 ns.
+TEST(SlotLedger, SlotsHoldTwoOfTheLongestRequestsAtLeast) {
+  EXPECT_EQ(SlotLedger(nanoseconds(32)).slot_width(), kWidth);
+  EXPECT_EQ(SlotLedger(nanoseconds(512)).slot_width(), kWidth * 2);
+  EXPECT_EQ(SlotLedger(nanoseconds(4096)).slot_width(), kWidth * 16);
+}
+
+TEST(SlotLedger, WideSlotsReachAsFar) {
+  SlotLedger ledger(nanoseconds(4096));
+  const Instant start{Duration()};
+  const Duration half = SlotLedger::kLength / 2;
+  EXPECT_EQ(ledger.reserve(start, half), start + half);
+  EXPECT_EQ(ledger.overflow_count(), 0U);
+  (void)ledger.reserve(start, half);
+  EXPECT_GT(ledger.overflow_count(), 0U);
+}
+
+TEST(SlotLedger, LongestRequestsLeaveSomeSlots) {
+  SlotLedger ledger(seconds(1));
+  EXPECT_EQ(ledger.slot_width(), SlotLedger::kLength / SlotLedger::kSlotsMin);
+  (void)ledger.reserve(Instant(), seconds(1));
+  EXPECT_GT(ledger.overflow_count(), 0U);
+}
+
+void expect_random_reservations_match(double load, Duration request_max = Duration()) {
   const uint64_t seed = testing::seed_from_env();
   SCOPED_TRACE(testing::replay_hint(seed));
   Prng prng(seed);
-  SlotLedger ledger;
-  const double mean_step = static_cast<double>(kWidth.ticks()) / 4;
+  SlotLedger ledger(request_max);
+  const int64_t width = ledger.slot_width().ticks();
+  const double mean_step = static_cast<double>(width) / 4;
   std::map<int64_t, int64_t> used;  // Slot to ticks.
-  const int64_t width = kWidth.ticks();
   int64_t now = 0;
   for (uint32_t step = 0; step < kSteps; step++) {
     now += prng.below(static_cast<uint32_t>(width / 2));
@@ -96,6 +120,11 @@ TEST(SlotLedger, RandomReservationsMatchModel) { expect_random_reservations_matc
 // Work waits for more and more full slots, up to half of the ring.
 TEST(SlotLedger, RandomReservationsOfABusyResourceMatchModel) {
   expect_random_reservations_match(1.5);
+}
+
+// 512 slots: later work shares places of the ring with work that is over.
+TEST(SlotLedger, RandomReservationsOfLongRequestsMatchModel) {
+  expect_random_reservations_match(0.8, nanoseconds(4096));
 }
 
 }  // namespace

@@ -48,6 +48,27 @@ TEST(VirtualTraining, WorkersLearnTheSameParameters) {
   EXPECT_EQ(training.failed(), 0);
 }
 
+// The three workers end each iteration together, so the foremost one is where the median one is.
+TEST(VirtualTraining, EndsSoonAfterItsTarget) {
+  TrainingConfig config = kSmall;
+  config.target = 0.3;
+  VirtualTraining training(config);
+  const std::array<uint32_t, 3> all{0, 1, 2};
+  uint32_t reached = 0;
+  while (time_to_accuracy(training.progress(), 0.3) == Instant::never()) {
+    ASSERT_LT(reached, 40U);
+    EXPECT_FALSE(training.is_last(reached));
+    play(training, reached++, all);
+  }
+  const uint32_t last = reached - 1 + kAfterTarget;
+  for (uint32_t i = reached; i < last; i++) {
+    play(training, i, all);
+    EXPECT_FALSE(training.is_last(i));
+  }
+  play(training, last, all);
+  EXPECT_TRUE(training.is_last(last));
+}
+
 TEST(VirtualTraining, WorkerThatSkipsComputesNothing) {
   VirtualTraining training(kSmall);
   const std::span<float> first = training.tensor(1, 0, true);
