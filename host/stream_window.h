@@ -2,17 +2,14 @@
 /// @file
 /// A worker's tensors as one stream of positions, with a window of positions in flight.
 ///
-/// Model:   Tensors form one stream of blocks. position = block_id (mod 2^32). Position p+window
-///          may be sent once all positions up to p have their results.
+/// Model:   position = block_id (mod 2^32). Position p+window may be sent once all positions up to p
+///          have their results. Gradients that lack their exponent wait: later positions go first.
 /// Shapes:  A position carries `gradients` elements, a tensor's last one the rest. With
 ///          a block exponent a tensor has lead = min(window, blocks) more positions: position p
 ///          carries the gradients of block p - lead and the exponent of block p (SwitchML §4.6).
-/// Order:   Positions are sent in order, except for gradients whose exponent the ranks have not
-///          agreed on. These are postponed, so that small tensors do not wait for each other. A
-///          tensor of at least `window` blocks has none.
 /// Threads: Owned by one thread.
-/// Memory:  One place for each window position, allocated by open(). For each transfer with
-///          exponents two bytes a block. The owner keeps a transfer alive until it is done.
+/// Memory:  A place for each window position, from open() on. Two bytes for each block with an
+///          exponent. The owner keeps a transfer alive until it is done.
 /// Tests:   tests/host/stream_window_test.cc
 #pragma once
 
