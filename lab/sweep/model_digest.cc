@@ -17,6 +17,9 @@
 namespace tributary::lab {
 namespace {
 
+/// Long enough to make the slots wide that count the banks' time (engine/model/slot_ledger.h).
+constexpr uint32_t kLongTrain = 64;
+
 /// Adds every generation of the PFE.
 void add_parameters(std::string& text) {
   for (uint32_t generation = 1;; generation++) {
@@ -43,14 +46,16 @@ void add_workloads(std::string& text) {
   }
 }
 
-/// Adds a run of each back end, in which workers straggle.
-void add_runs(std::string& text) {
+/// Adds a run of each back end, in which workers straggle. @param train Packets of a train.
+void add_runs(uint32_t train, std::string& text) {
   for (const BackendKind& kind : backend_kinds()) {
+    if (train > 1 && !kind.trains) continue;
     Scenario scenario;
     scenario.backend = kind.id;
     scenario.workers = 3;
     scenario.iterations = 3;
-    scenario.window = 16;
+    scenario.train = train;
+    scenario.window = 16 * train;
     scenario.payload = kind.elides ? Payload::kElided : Payload::kReal;
     scenario.model.kind = Model::kCustom;
     scenario.model.bucket_bytes = {100'000};
@@ -71,7 +76,8 @@ std::string digest_of_models() {
   std::string text = scenario_text(Scenario());
   add_parameters(text);
   add_workloads(text);
-  add_runs(text);
+  add_runs(1, text);
+  add_runs(kLongTrain, text);
   return fmt::format("{:016x}", fnv_bytes(kFnvStart, std::as_bytes(std::span(text))));
 }
 
