@@ -79,6 +79,30 @@ TEST(Priority, HeldProtocolRepairsButStartsNothing) {
   EXPECT_FALSE(bed.take_sent().empty());
 }
 
+// Position 0 has the first tensor's exponent, 1 its gradients, 2 the second tensor's exponent.
+TEST(Priority, HeldProtocolSendsGradientsThatHaveGotTheirExponent) {
+  testing::ProtocolBed bed;
+  bed.join();
+  std::vector<float> values{1.5F};
+  Transfer first;
+  first.floats = values;
+  first.format = wire::ElementFormat::kBlockExponent;
+  Transfer second = first;
+  bed.protocol.submit(first, bed.now);
+  EXPECT_EQ(bed.take_sent().size(), 1U);
+  bed.protocol.hold(true);
+  bed.protocol.submit(second, bed.now);
+  EXPECT_TRUE(bed.take_sent().empty());
+
+  wire::Message agreed = bed.result(0, 0, first);
+  agreed.extension.exponent = 1;
+  bed.receive(agreed);
+  const auto sent = bed.take_sent();
+  ASSERT_EQ(sent.size(), 1U);
+  EXPECT_EQ(sent[0].block(), 1U);
+  EXPECT_TRUE(bed.protocol.has_new_packets());
+}
+
 // One rank waits for the urgent tensor before it submits the other one. In a single stream, both
 // would wait for each other.
 TEST(Priority, UrgentTensorOvertakes) {

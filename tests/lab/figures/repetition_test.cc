@@ -29,6 +29,11 @@ TEST(Repetition, BlocksHaveSeedsOfTheirOwn) {
   EXPECT_EQ(made[4]->label, "second, seed 107");
 }
 
+TEST(Repetition, OneSeedIsNoMean) {
+  EXPECT_EQ(seeds_text({}), "Means over 20 seeds");
+  EXPECT_EQ(seeds_text({.seeds = 1}), "One seed");
+}
+
 TEST(Repetition, CellsComeBackInOrder) {
   const std::vector<PointOutcome> outcomes{with_total(1), with_total(2), with_total(3),
                                            with_total(4), with_total(5)};
