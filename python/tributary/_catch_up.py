@@ -4,8 +4,9 @@
 Stream:  The ranks' tensors have positions. A rank that took a wrong number of tensors would pair its
          gradients with another step's, so every use that could do that raises before a step is taken.
 Rehearsal: In the first step with final buckets, the last rank acts as if it were late, but adds zeros, and the
-         others add their part of a mean over the rest. At the next call all ranks meet and compare. So a script
-         that does something else in the branch is refused on every rank, although no rank was late.
+         others add their part of a mean over the rest. It adds the zeros of a bucket when the others start to sum
+         it: earlier zeros would age out alone. At the next call all ranks meet and compare. So a script that does
+         something else in the branch is refused on every rank, although no rank was late.
 Layout:  A bucket holds each parameter's gradient in the parameter's own strides, one after another.
 Errors:  InvalidArgument, at construction or from take_gradients(), on every rank.
 Tests:   tests/python/ranks_late.py, tests/python/ranks_matrix.py
@@ -87,6 +88,7 @@ class CatchUp:
         self._branches = Branches(self._refuse_collective) if self._group.mitigated() else None
         self._calls = 0  # Collectives of the group when the latest call or step ended.
         model.register_comm_hook(self, CatchUp._reduce)
+        _guard.leave_to_catch_up(model)
         self._group.paces.append(self.pace)
 
     @property
@@ -129,6 +131,7 @@ class CatchUp:
         if not self._model.require_backward_grad_sync:
             self._owes = takes
             return takes
+        _guard.before_step(self._model)
         self._expects_backward = not takes
         self._took = takes
         if takes:
@@ -147,6 +150,7 @@ class CatchUp:
         self._buckets.append((buffer.dtype, list(bucket.parameters())))
         sent = buffer if self._wire in (None, buffer.dtype) else buffer.to(self._wire)
         contributors = self._group.size() - (self._zeros_of() is not None)
+        self._meet_for_bucket()
         work = self._group.reduce_gradients(sent.div_(contributors), self._zeros_of())
         if bucket.is_last():
             self._end_step()
@@ -186,6 +190,23 @@ class CatchUp:
     def _zeros_of(self):
         """Returns the rank that adds zeros to the sums of this step, or None."""
         return self._group.size() - 1 if self._rehearsal is _Rehearsal.RUNNING else None
+
+    def _meet_for_bucket(self):
+        """Called before each sum. In the rehearsal, the rank that adds zeros waits until the others start this sum."""
+        if self._zeros_of() is None:
+            return
+        if self._zeros_of() != self._group.rank():
+            self._group.meetings.announce(_meetings.BUCKET)
+            return
+        try:
+            self._group.meetings.meet(_meetings.BUCKET)
+        except errors.TributaryError:
+            raise
+        except RuntimeError as error:  # Gloo's.
+            raise errors.PeerMissing(
+                f"another rank has not come to the backward pass of the rehearsal ({error}); perhaps "
+                f"{_meetings.IN_BRANCH}"
+            ) from error
 
     def _end_rehearsal(self):
         if self._rehearsal is _Rehearsal.RUNNING:
@@ -282,7 +303,6 @@ class CatchUp:
 
     def _take(self):
         """Receives the gradients of a whole step."""
-        _guard.before_step(self._model)
         self._owes = False
         zeros_of = self._zeros_of()
         self._first = self._communicator.progress()[0]
@@ -292,6 +312,7 @@ class CatchUp:
             flat = torch.zeros(count, dtype=self._wire or dtype, device=parameters[0].device)
             rehearses = zeros_of == self._group.rank()
             start = self._group.reduce_gradients if rehearses else self._group.receive
+            self._meet_for_bucket()
             received.append((parameters, dtype, flat, start(flat, zeros_of)))
         for parameters, dtype, flat, work in received:
             work.wait()

@@ -70,7 +70,7 @@ def _write_all(tensors, parts):
 
 
 def _lanes_for(size_bytes):
-    return torch.zeros(-(-size_bytes // BYTES_IN_LANE), dtype=torch.int32)
+    return torch.zeros(-(-size_bytes // BYTES_IN_LANE), dtype=torch.int32, device="cpu")
 
 
 def _read(tensor, lanes):
@@ -206,7 +206,7 @@ class Collectives:
     def _gather_bytes(self, outputs, given, result):
         own = _bytes_of(given)
         size = -(-own.numel() // BYTES_IN_LANE)
-        lanes = torch.zeros(size * self.size(), dtype=torch.int32)
+        lanes = torch.zeros(size * self.size(), dtype=torch.int32, device="cpu")
         first = BYTES_IN_LANE * size * self.rank()
         lanes.view(torch.uint8)[first : first + own.numel()] = own
 
@@ -234,7 +234,7 @@ class Collectives:
         """
         parts = [_bytes_of(tensor) for tensor in inputs]
         sizes = [output.numel() * output.element_size() for output in outputs]
-        received = torch.empty(sum(sizes), dtype=torch.uint8)
+        received = torch.empty(sum(sizes), dtype=torch.uint8, device="cpu")
 
         work = self.inner.alltoall_base(
             received, torch.cat(parts), sizes, [part.numel() for part in parts],

@@ -12,7 +12,7 @@ import os
 import sys
 import time
 
-from . import errors
+from . import _exit_status, errors
 from ._group import active_or_none
 
 # Gloo's threads free the Python objects of finished calls, for which they need the interpreter's lock. A thread
@@ -32,6 +32,7 @@ def leave_at_end():
     if _owner != os.getpid() and multiprocessing.parent_process() is not None:
         multiprocessing.util.Finalize(None, _end_process, exitpriority=_LAST)
     _owner = os.getpid()
+    _exit_status.install()
 
 
 def end_active():

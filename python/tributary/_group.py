@@ -11,17 +11,17 @@ import traceback
 import torch
 import torch.distributed as dist
 
-from . import errors
+from . import _exit_status, errors
 from ._announce import warn
 from ._backward import reduces_gradients
 from ._collectives import Collectives, check_variable, refuse_shared_elements
 from ._gloo import of_contiguous, register
 from ._meetings import Meetings
-from ._methods import complete
+from ._methods import WorksInOrder, complete
 from ._profile import recorded
 from ._staging import Submitter, copy_to_host
 from ._urgency import Urgency
-from ._work import KeptWorks, Submissions, TributaryWork, Waiters, memory_of, tensors_in
+from ._work import KeptWorks, Submissions, TributaryWork, Waiters, memory_of
 from .communicator import Communicator, aggregators_of, keys_of, url_without
 
 BACKEND = "tributary"
@@ -45,7 +45,7 @@ class Degraded(
 
 
 @complete
-class TributaryGroup(Collectives, dist.ProcessGroup):
+class TributaryGroup(Collectives, WorksInOrder, dist.ProcessGroup):
     """All ranks of a job; the module's docstring says which calls go to the aggregator."""
 
     def __init__(self, url, rank, world, make_inner):
@@ -65,7 +65,7 @@ class TributaryGroup(Collectives, dist.ProcessGroup):
         register(self, self.inner)
         self.waiters = Waiters()
         self.meetings = Meetings(self)
-        self._submissions = Submissions()
+        self._submissions = Submissions(self.communicator.info()["deadline_ms"] / 1000)
         self._submitter = Submitter()
         self._urgency = self._new_urgency()
         self.error = None  # The exception that ended the communicator.
@@ -179,7 +179,7 @@ class TributaryGroup(Collectives, dist.ProcessGroup):
         # A sum is written in place, also into a parameter, and by threads that have no no_grad().
         tensor = tensor.detach()
         memory = memory_of(tensor)
-        self._finish_works_of(memory)
+        self.finish_works_of(memory)
         staged, wait_for_copy = tensor.contiguous(), None  # The tensor itself if it is contiguous.
         if tensor.device.type != "cpu":
             staged, wait_for_copy = copy_to_host(staged)
@@ -209,22 +209,6 @@ class TributaryGroup(Collectives, dist.ProcessGroup):
         for old in dropped:
             old.settle()
         return work
-
-    def _finish_works_of(self, memory):
-        """Waits for all-reduces of the same memory.
-
-        Whether they have ended depends on the rank. All ranks must send their results, with stragglers corrected.
-        """
-        with self._lock:
-            earlier = self._works.overlapping(memory)
-        for work in earlier:
-            work.settle()
-
-    def settle_works_of(self, arguments):
-        """Waits for all-reduces of the tensors of nested lists, which another operation reads or writes."""
-        for tensor in tensors_in(arguments):
-            if tensor.layout == torch.strided:
-                self._finish_works_of(memory_of(tensor))
 
     def _new_urgency(self):
         """Returns the priorities of the URL. With mitigation all are 0, because a late rank cannot receive others."""
@@ -325,9 +309,10 @@ class TributaryGroup(Collectives, dist.ProcessGroup):
     def end(self):
         """Leaves the job. With mitigation it first waits for the other ranks, and raises Mismatch if they differ.
 
-        A rank that ends because of an exception does not wait.
+        A rank that ends because of an exception, or with a status other than 0, does not wait.
         """
-        failed = self.error is not None or hasattr(sys, "last_type") or sys.exc_info()[0] is not None
+        raised = hasattr(sys, "last_type") or sys.exc_info()[0] is not None
+        failed = self.error is not None or raised or _exit_status.is_failure()
         try:
             if not self.closed and not failed and self.mitigated():
                 self.meetings.end(self.communicator.info()["deadline_ms"] / 1000)
@@ -340,7 +325,8 @@ class TributaryGroup(Collectives, dist.ProcessGroup):
         if len(names) < 2:
             return
         # A rank that has not waited for the lost aggregator has no error, so the ranks share what they know.
-        lost = torch.tensor([int(errors.is_lost(name, self.error)) for name in names], dtype=torch.int32)
+        lost = [int(errors.is_lost(name, self.error)) for name in names]
+        lost = torch.tensor(lost, dtype=torch.int32, device="cpu")
         options = dist.AllreduceOptions()
         options.reduceOp = dist.ReduceOp.MAX
         self.inner.allreduce([lost], options).wait()

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A debug switch that compares the ranks' parameters: TRIBUTARY_CHECK_PARAMETERS=N, every N steps.
 
-A step is a forward pass of a DistributedDataParallel that ends in synchronised gradients, or a step that
-CatchUp takes. The comparison goes through Gloo, so the ranks wait for each other.
+A step is a forward pass of a DistributedDataParallel that ends in synchronised gradients. With CatchUp it is a call of
+take_gradients(), because a rank that takes a step makes no forward pass, and another may make several for one step.
+The comparison goes through Gloo, so the ranks wait for each other.
 """
 
 import collections
@@ -21,6 +22,7 @@ VARIABLE = "TRIBUTARY_CHECK_PARAMETERS"
 _every = 0
 _is_hooked = False  # The hook is registered once, and stays.
 _steps = weakref.WeakKeyDictionary()  # Steps of each model.
+_caught_up = weakref.WeakSet()  # Models whose CatchUp counts their steps.
 
 
 def install():
@@ -37,8 +39,13 @@ def install():
     _every = int(text)
 
 
+def leave_to_catch_up(model):
+    """Lets CatchUp call before_step() for this model. Its forward passes are not counted."""
+    _caught_up.add(model)
+
+
 def _before_forward(module, _):
-    if isinstance(module, DistributedDataParallel) and torch.is_grad_enabled():
+    if isinstance(module, DistributedDataParallel) and torch.is_grad_enabled() and module not in _caught_up:
         if module.require_backward_grad_sync and module.process_group is active_or_none():
             before_step(module)
 
@@ -64,7 +71,7 @@ def check_parameters(model, when="at check_parameters()"):
 def find_difference(named):
     """Returns a text about the first of the named parameters that differs between ranks, or "". Every rank must call it."""
     group = active_group()
-    digests = torch.tensor([_digest(parameter) for _, parameter in named], dtype=torch.int64)
+    digests = torch.tensor([_digest(parameter) for _, parameter in named], dtype=torch.int64, device="cpu")
     every = [torch.empty_like(digests) for _ in range(group.size())]
     group.inner.allgather([every], [digests]).wait()
     for (name, _), column in zip(named, torch.stack(every).t().tolist()):

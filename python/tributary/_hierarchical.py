@@ -3,6 +3,7 @@
 
 Model:   The leader is the machine's rank with LOCAL_RANK 0. A sum is a reduce to it, an all-reduce of the
          leaders through the aggregator, and a broadcast from it. The aggregator's job has a source per machine.
+Types:   16-bit tensors are added as float32 and rounded once. A machine's sum may not fit float16 where the mean does.
 Order:   One thread of each rank does this for one tensor after another, in the order of the calls.
 Errors:  InvalidArgument for wrong places and with straggler mitigation. After the first failed sum all later
          ones fail. The other ranks of the machine learn of it by the deadline.
@@ -19,10 +20,11 @@ import torch
 import torch.distributed as dist
 
 from . import _group, aggregators, errors
-from ._gloo import register
-from ._methods import COUNTED, DELEGATED, delegate
+from ._collectives import refuse_shared_elements
+from ._gloo import of_contiguous, register
+from ._methods import COUNTED, DELEGATED, WorksInOrder, delegate, in_order
 from ._profile import recorded
-from ._work import KeptWorks, Submissions, TributaryWork, Waiters
+from ._work import KeptWorks, Submissions, TributaryWork, Waiters, memory_of, writing
 
 VARIABLE = "TRIBUTARY_LOCAL_GROUP"
 LOCAL_BACKENDS = ("nccl", "gloo")
@@ -86,10 +88,10 @@ def join_leaders(store, leader, local_rank, create, limit_s):
     return leaders
 
 
-class HierarchicalGroup(dist.ProcessGroup):
+class HierarchicalGroup(WorksInOrder, dist.ProcessGroup):
     """All ranks. `leaders` is a TributaryGroup on leaders and None elsewhere; `inner` is Gloo for all ranks."""
 
-    def __init__(self, rank, world, local, leaders, inner):
+    def __init__(self, rank, world, local, leaders, inner, deadline_s):
         super().__init__(rank, world)
         self.inner = inner
         register(self, inner)
@@ -102,7 +104,7 @@ class HierarchicalGroup(dist.ProcessGroup):
         self.closed = False
         self._world = world
         self._local = local
-        self._submissions = Submissions()
+        self._submissions = Submissions(deadline_s)
         self._lock = threading.Lock()
         self._thread = concurrent.futures.ThreadPoolExecutor(1, "tributary-local")
         self._works = KeptWorks()
@@ -110,14 +112,18 @@ class HierarchicalGroup(dist.ProcessGroup):
     def allreduce(self, tensors, opts=None):
         if isinstance(tensors, torch.Tensor):
             tensors = [tensors]
+        refuse_shared_elements(tensors)
         op_name = _group.op_name_of(opts)
         if len(tensors) != 1 or not _group.goes_through(tensors[0], op_name):
-            return self.inner.allreduce(tensors, *(() if opts is None else (opts,)))
+            self.settle_works_of(tensors)
+            return of_contiguous(self.inner.allreduce, tensors, *(() if opts is None else (opts,)))
         with recorded("tributary:all_reduce"):
             return self._submit(tensors, op_name)
 
     def _submit(self, tensors, op_name):
         tensor = tensors[0].detach()  # The thread that writes into it has no no_grad().
+        memory = memory_of(tensor)
+        self.finish_works_of(memory)
         staged = tensor.contiguous()
         ready = None
         if staged.is_cuda:
@@ -126,6 +132,7 @@ class HierarchicalGroup(dist.ProcessGroup):
         with self._lock:  # The thread follows the order of submission.
             operation = _Sum(self._thread.submit(self._sum, staged, op_name, ready))
             work = TributaryWork(self, operation, op_name, 0, tensor, staged, backward_ended, tensors)
+            work.memory = memory
             dropped = self._works.add(work)
         for old in dropped:
             old.settle()
@@ -135,13 +142,16 @@ class HierarchicalGroup(dist.ProcessGroup):
         if self.error is not None:  # The machine's ranks may be in different collectives.
             raise self.error
         try:
-            with _stream_after(tensor, ready):
-                self._local.reduce([tensor], dist.ReduceOptions()).wait()  # To rank 0.
+            with _stream_after(tensor, ready), writing([tensor]):
+                wide = tensor.float() if tensor.dtype in (torch.float16, torch.bfloat16) else tensor
+                self._local.reduce([wide], dist.ReduceOptions()).wait()  # To rank 0.
                 if self.leaders is not None:
-                    self.leaders.submit(tensor, "sum").wait()
+                    self.leaders.submit(wide, "sum").wait()
                     if op_name == "mean":
-                        tensor.div_(self._world)
-                self._local.broadcast([tensor], dist.BroadcastOptions()).wait()
+                        wide.div_(self._world)
+                self._local.broadcast([wide], dist.BroadcastOptions()).wait()
+                if wide is not tensor:
+                    tensor.copy_(wide)
         except errors.TributaryError as error:
             self.error = error
             raise
@@ -197,9 +207,24 @@ class HierarchicalGroup(dist.ProcessGroup):
         return _group.BACKEND
 
 
+def _delegate_contiguous(method):
+    """As delegate(), for a method that takes the memory behind a tensor's first element for its elements."""
+
+    def delegated(self, tensors, *options):
+        if isinstance(tensors, torch.Tensor):
+            tensors = [tensors]
+        refuse_shared_elements(tensors)
+        self.calls += 1
+        return of_contiguous(getattr(self.inner, method), tensors, *options)
+
+    delegated.__name__ = method
+    return delegated
+
+
 for _method in INNER:
     if hasattr(dist.ProcessGroup, _method):
-        setattr(HierarchicalGroup, _method, delegate(_method))
+        _function = (_delegate_contiguous if _method in ("broadcast", "reduce") else delegate)(_method)
+        setattr(HierarchicalGroup, _method, in_order(_function))
 
 
 class _Sum:

@@ -28,6 +28,7 @@ COLLECTIVE = 0  # A collective of the script or of DDP, or a report.
 REHEARSED = 1  # The call of take_gradients() after the rehearsal.
 REFUSED = 2  # It raises InvalidArgument with the card's text.
 FAILED = 3  # Its communicator has failed, so its count says nothing until rejoin().
+BUCKET = 4  # It starts the sum of a bucket in the rehearsal.
 
 _HEAD = struct.Struct("<qq")  # Count and action. The text follows, ended by 0.
 CARD_BYTES = 512
@@ -85,6 +86,10 @@ class Meetings:
             if not cards.checked:
                 cards.check(rest)
 
+    def announce(self, action):
+        """Sends a card. Does not wait for the other ranks: the next meet() compares them."""
+        self._send(action)
+
     def refuse(self, text):
         """Makes the other ranks raise InvalidArgument at their next meeting. Does not wait for them."""
         self._send(REFUSED, text).checked = True  # The caller raises it.
@@ -118,7 +123,7 @@ class Meetings:
         content = text.encode()[: CARD_BYTES - _HEAD.size - 1].decode(errors="ignore").encode()
         # Gloo's thread writes the cards outside the mode.
         with torch.inference_mode(False), self._lock:
-            own = torch.zeros(CARD_BYTES, dtype=torch.uint8)
+            own = torch.zeros(CARD_BYTES, dtype=torch.uint8, device="cpu")
             packed = _HEAD.pack(self._started, action) + content
             own[: len(packed)] = torch.frombuffer(bytearray(packed), dtype=torch.uint8)
             every = [torch.empty_like(own) for _ in range(group.size())]
@@ -138,8 +143,8 @@ class Meetings:
         if any(action == FAILED for _, action, _ in cards):
             return
         counts = [count for count, _, _ in cards]
-        rehearsed = [action == REHEARSED for _, action, _ in cards]
-        if any(rehearsed) and not (all(rehearsed) and len(set(counts)) == 1):
+        actions = {action for _, action, _ in cards}
+        if actions & {REHEARSED, BUCKET} and (len(actions) > 1 or len(set(counts)) > 1):
             raise errors.InvalidArgument(IN_BRANCH)
         if len(set(counts)) > 1:
             raise self._differ(f"the ranks have made different numbers of all-reduces: {_by_count(counts)}. {REMEDY}")

@@ -8,7 +8,10 @@ Tests:  tests/python/matrix_test.py, tests/python/torch_test.py
 
 import functools
 
+import torch
 import torch.distributed as dist
+
+from ._work import memory_of, tensors_in
 
 # Methods of the inner Gloo group. Names differ by torch version; missing ones are skipped.
 DELEGATED = (
@@ -34,14 +37,34 @@ OF_SUMS = (
 OF_TWO_RANKS = ("recv", "recv_anysource", "send")
 
 
+class WorksInOrder:
+    """Mixed into groups, whose `_works` are a KeptWorks under `_lock`."""
+
+    def finish_works_of(self, memory):
+        """Waits for all-reduces of the same memory.
+
+        Whether they have ended depends on the rank. All ranks must send their results, with stragglers corrected.
+        """
+        with self._lock:
+            earlier = self._works.overlapping(memory)
+        for work in earlier:
+            work.settle()
+
+    def settle_works_of(self, arguments):
+        """Waits for all-reduces of the tensors of nested lists, which another operation reads or writes."""
+        for tensor in tensors_in(arguments):
+            if tensor.layout == torch.strided:
+                self.finish_works_of(memory_of(tensor))
+
+
 def complete(group_class):
     """Adds Gloo's methods to the class of the group, and the duties to its own."""
     for method in DELEGATED:
         if hasattr(dist.ProcessGroup, method):
-            function = _in_order(delegate(method))
+            function = in_order(delegate(method))
             setattr(group_class, method, function if method in OF_TWO_RANKS else _meet(function))
     for method in COUNTED:
-        setattr(group_class, method, _meet(_in_order(_count(getattr(group_class, method)))))
+        setattr(group_class, method, _meet(in_order(_count(getattr(group_class, method)))))
     for method in (*DELEGATED, *COUNTED, *OF_SUMS):
         if hasattr(group_class, method):
             setattr(group_class, method, _remember(getattr(group_class, method)))
@@ -66,7 +89,7 @@ def _count(function):
     return counted
 
 
-def _in_order(function):
+def in_order(function):
     """Makes an operation of Gloo wait for all-reduces of its tensors that are in flight."""
 
     @functools.wraps(function)

@@ -4,13 +4,12 @@
 torch refuses every back end but the one named "gloo". The groups here pass the call to Gloo.
 """
 
-import datetime
 import functools
 
 import torch.distributed as dist
 from torch.distributed import distributed_c10d
 
-from ._group import BACKEND, active_or_none
+from ._group import BACKEND
 
 
 def install():
@@ -27,9 +26,8 @@ def install():
             return original(group, timeout, wait_all_ranks)
         if group is None:
             group = distributed_c10d._get_default_group()
-        if timeout is None:  # torch's own default is 30 minutes.
-            deadline_ms = active_or_none().communicator.info()["deadline_ms"]
-            timeout = datetime.timedelta(milliseconds=deadline_ms)
-        return group.monitored_barrier(timeout, wait_all_ranks=wait_all_ranks)
+        # Without a timeout Gloo takes that of the group. torch would take its own default, 30 minutes.
+        given = () if timeout is None else (timeout,)
+        return group.monitored_barrier(*given, wait_all_ranks=wait_all_ranks)
 
     distributed_c10d.monitored_barrier = dist.monitored_barrier = monitored_barrier

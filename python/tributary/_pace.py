@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Decides for a late rank whether it takes the next step from the others or computes it.
 
-Taking is cheap, so a rank normally catches up by taking. A rank with as much work between its steps as the
-others, because it loads data for each, would take every step from them. They wait for it only if it
-contributes, even late. So it then computes, and the others' waiting lets it catch up.
+A step that is taken needs no forward and no backward pass, so a rank normally catches up by taking. But a rank that
+loads data for each step may need as long for a step as the others. It would then take every step and never catch up.
+The others do not wait for a rank that contributes nothing. They do wait for one that contributes late. So such a rank
+computes its steps instead, and catches up while the others wait for it.
 """
 
 # Of STREAK steps taken in a row, a rank must gain GAIN on the others, or it computes until it has caught up.

@@ -41,7 +41,7 @@ def _count(group):
     """Returns the counts since the beginning, those of ranks as lists."""
     summary = group.summary()
     group.compare_calls()
-    mine = torch.tensor([summary.get(name, 0) for name in OF_RANKS])
+    mine = torch.tensor([summary.get(name, 0) for name in OF_RANKS], device="cpu")
     every = [torch.empty_like(mine) for _ in range(group.size())]
     group.inner.allgather([every], [mine]).wait()
     counts = {name: summary[name] for name in SUMS}

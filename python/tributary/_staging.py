@@ -29,7 +29,7 @@ def copy_to_host(tensor):
         return tensor.to("cpu"), lambda: None
     stream = _stream_of(_to_host, tensor.device)
     stream.wait_stream(torch.cuda.current_stream(tensor.device))
-    host = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True)
+    host = torch.empty(tensor.shape, dtype=tensor.dtype, device="cpu", pin_memory=True)
     with torch.cuda.stream(stream):
         host.copy_(tensor, non_blocking=True)
         tensor.record_stream(stream)  # Its memory must not be reused before the copy has ended.

@@ -394,10 +394,14 @@ class Submissions:
     """Keeps the order in which ranks submit all-reduces the same, although callbacks submit some.
 
     Within a backward pass, buckets and callbacks would be submitted in an order that depends on timing.
+
+    limit_s: if the thread of a backward pass sleeps for so long, callbacks that wait for the pass fail.
     """
 
-    def __init__(self):
+    def __init__(self, limit_s):
+        self._limit_s = limit_s
         self._backward_ended = None  # An event, of the latest backward pass with a submission.
+        self._progress = None  # Of the thread of that pass.
 
     def next(self):
         """Called before each submission. Returns the event that ends the backward pass, or None.
@@ -407,7 +411,7 @@ class Submissions:
         current = self._backward_ended
         if callback_depth() > 0:
             if current is not None:
-                current.wait()
+                wait_for_pass(current, self._progress, self._limit_s)
             return None
         if current is not None and not current.is_set():
             return current
@@ -415,8 +419,28 @@ class Submissions:
         if not at_end_of_pass(_End(current)):
             return None
         _signals.postpone()  # The script may have set a handler since the pass before.
-        self._backward_ended = current
+        self._backward_ended, self._progress = current, ThreadProgress()
         return current
+
+
+def wait_for_pass(backward_ended, progress, limit_s):
+    """Waits for the end of a backward pass. Raises InvalidArgument if its thread sleeps for `limit_s` seconds.
+
+    A thread that sleeps may wait for a slow rank instead of this callback. So the callback must not submit its
+    all-reduce then: ranks whose threads do not sleep would submit theirs in another order.
+    """
+    try:
+        progress.has_computed(0)
+        while not backward_ended.wait(limit_s):
+            if progress.is_blocked():
+                raise errors.InvalidArgument(
+                    "a callback starts an all-reduce, which is sent after the backward pass, but the pass has waited for "
+                    f"{limit_s:.1f} s. If a communication hook waits for the callback's future, return that future from "
+                    "the hook instead, or start the all-reduce in the hook itself"
+                )
+            progress.has_computed(0)
+    except OSError:  # The thread has ended.
+        return
 
 
 def wait_until_attached(backward_ended, submitter):

@@ -5,6 +5,7 @@ TRIBUTARY_AGGREGATORS is "colocated", for one aggregator on each machine, or the
 Without it, and without an aggregator in TRIBUTARY_URL, it is "colocated". The first rank of each machine
 (LOCAL_RANK 0) starts that machine's, and all ranks exchange the addresses through the store of
 init_process_group(). TRIBUTARY_JOB has more keys of the job, as for `tributary serve --job`.
+TRIBUTARY_AGGREGATOR_CPUS and TRIBUTARY_AGGREGATOR_CPU_PERCENT are the --cpus and --cpu-percent of `tributary serve`.
 
 If every machine has several ranks, it also starts a lower aggregator for each aggregator of the job, which adds the
 tensors of its ranks (_layout.py). TRIBUTARY_LOCAL_REDUCE=off leaves these out.
@@ -37,6 +38,7 @@ from ._addresses import is_loopback, own_address_towards
 from .communicator import url_with
 
 COUNT_MAX = 16  # As for `tributary launch --aggregators`.
+TOTAL_MAX = 64  # Of all machines: wire::kAggregatorsMax. Workers refuse a longer list.
 LINGER_S = 60
 LEAST_WAIT_S = 0.1  # torch's store takes 0 as no limit.
 _NO_HOST = "tributary:///job/"
@@ -134,10 +136,31 @@ def _tell(store, name, rank, world, ends_at, act):
     return [answer["result"] for answer in answers]
 
 
+def _core_flags():
+    """Returns the flags of `tributary serve` for the CPUs of each aggregator. Raises InvalidArgument."""
+    cpus = os.environ.get("TRIBUTARY_AGGREGATOR_CPUS", "")
+    percent = os.environ.get("TRIBUTARY_AGGREGATOR_CPU_PERCENT", "")
+    if percent and not (percent.isascii() and percent.isdigit() and 1 <= int(percent) <= 100):
+        raise errors.InvalidArgument(
+            f"TRIBUTARY_AGGREGATOR_CPU_PERCENT={percent} is not allowed; allowed: 1 to 100"
+        )
+    return (["--cpus", cpus] if cpus else []) + (["--cpu-percent", percent] if percent else [])
+
+
+def _refuse_too_many(each, machines):
+    """Raises InvalidArgument if all machines together start more aggregators than a worker's list has."""
+    if each * machines > TOTAL_MAX:
+        raise errors.InvalidArgument(
+            f"TRIBUTARY_AGGREGATORS={each} on each of {machines} machines are {each * machines} aggregators; allowed: "
+            f"up to {TOTAL_MAX} on all machines; set it to a lower number, or TRIBUTARY_URL to running aggregators"
+        )
+
+
 def _describe():
     # Every rank of a machine without them is refused, and all others learn why.
     _library.library()
     _program()
+    _core_flags()
     return _layout.describe()
 
 
@@ -152,6 +175,7 @@ def _exchange(store, rank, world, ends_at):
         job = _text_of(_layout.upper_job(_layout.job_keys(), len(layout.firsts), world))
 
     def start():
+        _refuse_too_many(each, len(layout.firsts))
         if not is_first:
             return []
         host = "127.0.0.1" if layout.is_one_machine else _host(rank)
@@ -253,7 +277,7 @@ def _start(address, port, sources, job):
     # setpriv: the kernel ends the aggregator like SIGTERM when this process has ended, however it ends.
     process = _start_process(
         ["setpriv", "--pdeathsig", "TERM", _program(), "serve", "--listen", listen,
-         "--linger-s", str(LINGER_S), "--job", keys, "--log-level", "warn"]
+         "--linger-s", str(LINGER_S), "--job", keys, "--log-level", "warn", *_core_flags()]
     )
     _running.append(process)
     if process.stdout.readline() != "ready\n":

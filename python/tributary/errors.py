@@ -136,7 +136,7 @@ def error_of(status, text):
     """Returns the exception for a status that is neither OK nor PENDING."""
     kind = _BY_STATUS.get(status, TributaryError)
     text = text or f"status {status}"
-    # As refusal_text() of host/worker_errors.cc writes it.
+    # As refusal_text() of host/trio_ml/worker_errors.cc writes it.
     if kind is Refused and re.search(r" has \d+ ranks, not \d+", text):
         text += advice_on_counts()
     return kind(text)

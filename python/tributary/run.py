@@ -20,7 +20,7 @@ import runpy
 import sys
 import traceback
 
-from . import _after_import, _library, _one_line, errors
+from . import _after_import, _exit_status, _library, _one_line, errors
 
 BECAUSE_OF_PEER = 75  # kExitBecauseOfPeer of cli/launch/launch_plan.h.
 _USAGE = 2
@@ -134,6 +134,9 @@ def main():
     except ModuleNotFoundError as error:
         if error.name == "torch":
             _end_with_line(_without_torch())
+        raise
+    except SystemExit as ended:
+        _exit_status.note(ended.code)
         raise
     except Exception as error:
         if not _is_because_of_peer(error):

@@ -56,8 +56,7 @@ def _create(store, rank, world, timeout):
 
     def make_inner(deadline_ms):
         # torch's own default, 30 minutes, would keep ranks waiting for a dead one.
-        given = timeout != default_pg_timeout
-        limit = timeout if given else datetime.timedelta(milliseconds=deadline_ms)
+        limit = timeout if _is_given(timeout) else datetime.timedelta(milliseconds=deadline_ms)
         return create_gloo("tributary-inner", store, rank, world, limit, deadline_ms / 1000)
 
     if _hierarchical.wanted():
@@ -77,12 +76,20 @@ def _create(store, rank, world, timeout):
     return active
 
 
+def _is_given(timeout):
+    """Returns True if the script gave this timeout, also if it equals torch's default.
+
+    torch passes its own default as this very object, in 1.13 and 2.x.
+    """
+    return timeout is not default_pg_timeout
+
+
 def _deadline_ms(timeout):
     """Returns the deadline of TRIBUTARY_URL, else the timeout of init_process_group() up to a day, else 60 s."""
     keys = keys_of(os.environ.get("TRIBUTARY_URL", ""))
     if keys.get("deadline_ms", "").isdecimal():  # The library refuses other texts.
         return int(keys["deadline_ms"])
-    if timeout != default_pg_timeout:
+    if _is_given(timeout):
         return min(max(1, round(1000 * timeout.total_seconds())), DEADLINE_MS_MAX)
     return DEADLINE_MS
 
@@ -118,13 +125,13 @@ def _create_hierarchical(store, rank, world, timeout, make_inner):
     leaders = _hierarchical.join_leaders(
         part, rank - local_rank, local_rank, join, deadline_ms / 1000
     )
-    given_limit = timeout != default_pg_timeout
-    limit = timeout if given_limit else datetime.timedelta(milliseconds=deadline_ms)
+    limit = timeout if _is_given(timeout) else datetime.timedelta(milliseconds=deadline_ms)
     if _hierarchical.wanted() == "nccl":
         local = dist.ProcessGroupNCCL(part, local_rank, count, limit)
     else:
         local = create_gloo("tributary-inner", part, local_rank, count, limit, deadline_ms / 1000)
-    active = _hierarchical.HierarchicalGroup(rank, world, local, leaders, make_inner(deadline_ms))
+    inner = make_inner(deadline_ms)
+    active = _hierarchical.HierarchicalGroup(rank, world, local, leaders, inner, deadline_ms / 1000)
     set_active(active)
     return active
 

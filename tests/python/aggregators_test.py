@@ -48,7 +48,7 @@ def with_variables(**variables):
     """Sets these variables, and none of the module's others."""
     kept = {name: value for name, value in os.environ.items()
             if name not in ("TRIBUTARY_URL", "TRIBUTARY_AGGREGATORS", "TRIBUTARY_JOB", "LOCAL_RANK",
-                            "MASTER_ADDR", "MASTER_PORT", "LOCAL_WORLD_SIZE", "WORLD_SIZE")}
+                            "TRIBUTARY_AGGREGATOR_CPUS", "TRIBUTARY_AGGREGATOR_CPU_PERCENT", "MASTER_ADDR", "MASTER_PORT", "LOCAL_WORLD_SIZE", "WORLD_SIZE")}
     return mock.patch.dict(os.environ, {**kept, **variables}, clear=True)
 
 
@@ -138,6 +138,37 @@ class Url(unittest.TestCase):
             with self.assertRaisesRegex(errors.TributaryError, "did not start"):
                 aggregators.url(store, 0, 1, LIMIT_S)
         self.assertIn("did not start", json.loads(store.get("tributary/aggregators/0"))["failed"])
+
+    def test_more_aggregators_than_a_list_has_are_refused_before_any_starts(self):
+        others = {f"tributary/machines/{rank}": machine(f"machine {rank}", first=True) for rank in range(1, 33)}
+        for rank, ranks, each in ((0, 33, "2"), (1, 33, "2"), (0, 5, "13")):
+            store = Store({**others, "tributary/machines/0": machine("machine 0", first=True)})
+            with with_variables(TRIBUTARY_AGGREGATORS=each, LOCAL_RANK="0"), \
+                    mock.patch.object(aggregators, "_start_process") as start:
+                with self.assertRaisesRegex(errors.InvalidArgument, f"TRIBUTARY_AGGREGATORS={each} on each of {ranks} "
+                                            f"machines are {int(each) * ranks} aggregators; allowed: up to 64"):
+                    aggregators.url(store, rank, ranks, LIMIT_S)
+                start.assert_not_called()
+            self.assertIn("up to 64", json.loads(store.get(f"tributary/aggregators/{rank}"))["failed"])
+
+    def command(self, **variables):
+        """Returns the command of the only aggregator, which is not run."""
+        process = mock.Mock(**{"stdout.readline.return_value": "ready\n", "poll.return_value": 0})
+        with with_variables(LOCAL_RANK="0", **variables), \
+                mock.patch.object(aggregators, "_start_process", return_value=process) as start:
+            aggregators.url(Store({}), 0, 1, LIMIT_S)
+        aggregators.stop()
+        return start.call_args.args[0]
+
+    def test_aggregators_run_on_the_cpus_of_the_variables(self):
+        self.assertFalse({"--cpus", "--cpu-percent"} & set(self.command()))
+        command = self.command(TRIBUTARY_AGGREGATOR_CPUS="0,2-3", TRIBUTARY_AGGREGATOR_CPU_PERCENT="50")
+        self.assertEqual(command[-4:], ["--cpus", "0,2-3", "--cpu-percent", "50"])
+
+    def test_a_share_of_a_cpu_that_is_not_allowed_is_refused(self):
+        for text in ("0", "101", "-1", "half", "²"):
+            with self.assertRaisesRegex(errors.InvalidArgument, f"CPU_PERCENT={text} is not allowed; allowed: 1 to 100"):
+                self.command(TRIBUTARY_AGGREGATOR_CPU_PERCENT=text)
 
     def refusal(self, others, **variables):
         """Returns the error of rank 1, which shares rank 0's machine if that one has its name."""

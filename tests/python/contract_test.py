@@ -20,6 +20,14 @@ MITIGATED = {
     "aggregator": "aggregator; may lack a late rank",
     "aggregator and Gloo": "aggregator; may lack a late rank, but all ranks wait for Gloo",
 }
+# Sums of these types travel as 16-bit lanes. Other collectives move a tensor's bytes.
+OF_16_BITS = ("float16", "bfloat16", "fp16_compress_hook", "bf16_compress_hook", "bfloat16 parameters")
+MARK = "†"  # The text above the table explains it.
+
+
+def marked(name, way):
+    """Returns a type or an option of DDP, with a mark if the aggregator adds it in 16 bits."""
+    return name + MARK * (name in OF_16_BITS and way == "aggregator")
 
 
 def answers(*flags):
@@ -42,6 +50,8 @@ def table():
         for dtype, way in ways.items():
             outcomes.setdefault((way, mitigated["operations"][name][dtype]), []).append(dtype)
         for (way, with_mitigation), types in outcomes.items():
+            if name.startswith(("all_reduce", "reduce")):
+                types = [marked(dtype, way) for dtype in types]
             which = "" if len(types) == len(ways) else f": {', '.join(types)}"
             late = MITIGATED.get(with_mitigation, with_mitigation)
             lines.append(f"| {name}{which} | {way} | {late} | outside the branch |")
@@ -50,7 +60,9 @@ def table():
         lines.append(f"| {name} | {way} | {MITIGATED.get(late, late)} | outside the branch |")
     for name, way in plain["options"].items():
         late = mitigated["options"][name]
-        lines.append(f"| {name} | {way} | {MITIGATED.get(late, late)} | {mitigated['catch_up'][name]} |")
+        lines.append(
+            f"| {marked(name, way)} | {way} | {MITIGATED.get(late, late)} | {mitigated['catch_up'][name]} |"
+        )
     return "".join(f"{line}\n" for line in lines)
 
 

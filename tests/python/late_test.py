@@ -18,7 +18,7 @@ IDENTICAL = (
     "channels_last", "own_buffers", "accumulation_inside", "accumulation_at_the_end",
     "accumulation_synchronised", "unused", "metric_before", "metric_after", "metric_in_every_second_step",
     "half_precision_hook",
-    "loading",
+    "loading", "slow_steps",
 )
 REFUSED = {
     "buffers": "set broadcast_buffers=False",
@@ -119,8 +119,10 @@ class LateRank(unittest.TestCase):
 
     def test_steps_taken_count_for_the_comparison_of_parameters(self):
         # The last rank is alone in steps 5 to 7, between two comparisons.
-        ended = launch("channels_last", environment={"TRIBUTARY_CHECK_PARAMETERS": "4"})
-        self.assertEqual(ended.stdout.count("channels_last: identical"), RANKS, ended.stdout + ended.stderr)
+        scenarios = ("channels_last", "two_forward_passes")
+        ended = launch(*scenarios, environment={"TRIBUTARY_CHECK_PARAMETERS": "4"})
+        for scenario in scenarios:
+            self.assertEqual(ended.stdout.count(f"{scenario}: identical"), RANKS, ended.stdout + ended.stderr)
 
     def test_a_rank_that_computes_what_it_took_is_stopped(self):
         ended = launch("ignored_answer")

@@ -15,7 +15,7 @@ from unittest import mock
 
 import support
 import tributary
-from tributary import _after_import, _library, aggregators, communicator, errors, run
+from tributary import _after_import, _exit_status, _library, aggregators, communicator, errors, run
 
 
 class Library(unittest.TestCase):
@@ -241,6 +241,28 @@ class AfterImport(unittest.TestCase):
             ended = subprocess.run([support.PYTHON, "-c", SEARCHES], capture_output=True, text=True,
                                    env={**os.environ, "PYTHONPATH": folder}, timeout=support.LIMIT_S)
         self.assertEqual(ended.returncode, 0, ended.stderr)
+
+
+class ExitStatus(unittest.TestCase):
+    def setUp(self):
+        self.addCleanup(_exit_status.note, None)
+
+    def test_none_and_zero_are_no_failure(self):
+        for code, expected in ((None, False), (0, False), (1, True), ("no data", True), (75, True), ((), True)):
+            _exit_status.note(code)
+            self.assertEqual(_exit_status.is_failure(), expected, code)
+
+    def test_calls_of_exit_are_noted(self):
+        with mock.patch.object(sys, "exit", sys.exit):
+            _exit_status.install()
+            wrapped = sys.exit
+            _exit_status.install()
+            self.assertIs(sys.exit, wrapped)
+            for arguments, expected in (((), False), ((7,), True), ((0,), False)):
+                with self.assertRaises(SystemExit) as raised:
+                    sys.exit(*arguments)
+                self.assertEqual(raised.exception.code, arguments[0] if arguments else None)
+                self.assertEqual(_exit_status.is_failure(), expected)
 
 
 class Run(unittest.TestCase):

@@ -44,7 +44,47 @@ def sums():
         assert (tensor == 6 + 4 * part).all(), (part, tensor)
 
 
+def sums_of_16_bit_types():
+    """A machine's sum of float16 is infinite where the mean is not. Gloo cannot add bfloat16."""
+    mean = torch.full((5,), 30000.0, dtype=torch.float16)
+    dist.all_reduce(mean, op=dist.ReduceOp.AVG)
+    assert (mean == 30000).all(), mean
+    # 256, 256, 2 and 2: in bfloat16, whose neighbours of 512 are 4 apart, 512 + 2 + 2 would stay 512.
+    total = torch.full((5,), 256.0 if rank < 2 else 2.0, dtype=torch.bfloat16)
+    dist.all_reduce(total)
+    assert (total == 516).all(), total
+
+
+def columns(of_rank):
+    """Returns a tensor whose elements have gaps in memory."""
+    return (torch.arange(12.0).view(3, 4) + 10 * of_rank)[:, ::2]
+
+
+def tensors_with_gaps():
+    tensor = columns(rank)
+    dist.broadcast(tensor, 1)
+    assert torch.equal(tensor, columns(1)), tensor
+    tensor = columns(rank)
+    dist.all_reduce(tensor, op=dist.ReduceOp.MIN)
+    assert torch.equal(tensor, columns(0)), tensor
+    tensor = columns(rank)
+    dist.reduce(tensor, 3)
+    total = sum(columns(one) for one in range(world))
+    assert rank != 3 or torch.equal(tensor, total), tensor
+    tensor = columns(rank)
+    works = [dist.all_reduce(tensor, async_op=True) for _ in range(2)]  # The second adds up results of the first.
+    for work in works:
+        work.wait()
+    assert torch.equal(tensor, world * total), tensor
+    tensor = columns(rank)
+    work = dist.all_reduce(tensor, async_op=True)
+    dist.all_reduce(tensor, op=dist.ReduceOp.MAX)
+    work.wait()
+    assert torch.equal(tensor, total), tensor
+
+
 def by_gloo():
+    dist.monitored_barrier()
     largest = torch.tensor([rank])
     dist.all_reduce(largest, op=dist.ReduceOp.MAX)
     assert largest.item() == world - 1
@@ -96,7 +136,7 @@ def training():
 
 
 dist._DEFAULT_FIRST_BUCKET_BYTES = 1000
-for check in (sums, by_gloo, only_leaders_reach_the_aggregator, of_the_active_group, training):
+for check in (sums, sums_of_16_bit_types, tensors_with_gaps, by_gloo, only_leaders_reach_the_aggregator, of_the_active_group, training):
     check()
 dist.barrier()
 dist.destroy_process_group()

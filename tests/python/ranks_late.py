@@ -7,6 +7,7 @@ import gc
 import sys
 import time
 import weakref
+from unittest import mock
 
 import torch
 import torch.distributed as dist
@@ -195,6 +196,20 @@ def two_backward_passes():
     return steps(ddp, one_step)
 
 
+def two_forward_passes():
+    """A step with two forward passes and one backward pass, as of a siamese model."""
+    ddp = DistributedDataParallel(plain_model())
+    catch_up = tributary.torch.CatchUp(ddp)
+
+    def one_step(step):
+        if not catch_up.take_gradients():
+            (ddp(rows(step)).square().mean() + ddp(2 * rows(step)).square().mean()).backward()
+
+    model = steps(ddp, one_step)
+    assert not late or catch_up.steps_taken > 0
+    return model
+
+
 def half_precision_hook():
     ddp = DistributedDataParallel(plain_model())
     catch_up = tributary.torch.CatchUp(ddp, hook=default_hooks.fp16_compress_hook)
@@ -216,6 +231,23 @@ def loading():
     model = steps(ddp, one_step, 20 * STEPS)
     assert not late or tributary.torch.summary()["rejoined"] > 0
     return model
+
+
+def slow_steps():
+    """A step takes five straggler timeouts. In the rehearsal, the zeros of the last rank must not age out alone."""
+    with mock.patch.object(dist, "_DEFAULT_FIRST_BUCKET_BYTES", 100):  # Several buckets.
+        ddp = DistributedDataParallel(plain_model(), bucket_cap_mb=0.0001)
+    catch_up = tributary.torch.CatchUp(ddp)
+
+    def one_step(step):
+        if not catch_up.take_gradients():
+            if step < PAUSE_AT:
+                time.sleep(0.1)
+            backward(ddp, step)
+        norms = [parameter.grad.norm().item() for parameter in ddp.parameters()]
+        assert all(norm > 0 for norm in norms), (step, norms)
+
+    return steps(ddp, one_step)
 
 
 def own_hook():

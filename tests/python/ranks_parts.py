@@ -14,6 +14,7 @@ tensor = torch.full((10,), rank + 1.0)
 dist.all_reduce(tensor, group=parts[rank])
 assert (tensor == rank + 1).all(), tensor
 assert active_or_none() is None
+dist.monitored_barrier(parts[rank])
 both = dist.new_group(backend="tributary")
 assert isinstance(both, TributaryGroup) and active_or_none() is both
 dist.all_reduce(tensor, group=both)

@@ -54,6 +54,7 @@ class Deadline(unittest.TestCase):
             ("", datetime.timedelta(0), 1),
             ("", datetime.timedelta(seconds=5), 5000),
             ("", back_end.default_pg_timeout, back_end.DEADLINE_MS),
+            ("", datetime.timedelta(minutes=30), 1_800_000),  # Equal to torch's default, but given.
             ("tributary://h/job/1?deadline_ms=7", datetime.timedelta(days=2), 7),
         ):
             with mock.patch.dict(os.environ, TRIBUTARY_URL=url):
@@ -138,6 +139,11 @@ class Calls(unittest.TestCase):
         dist.init_process_group("tributary")
         cls.addClassCleanup(dist.destroy_process_group)
         cls.group = tributary.torch.active_group()
+
+    def test_torchs_own_timeout_is_none_of_the_script(self):
+        from tributary import torch as back_end
+
+        self.assertEqual(self.group.communicator.info()["deadline_ms"], back_end.DEADLINE_MS)
 
     def test_single_tensor_calls_take_options(self):
         output = torch.zeros(3)

@@ -37,13 +37,17 @@ class Torch(support.ServerTest):
         self.assert_all_well(self.ranks(3, "ranks_gathering.py", environment=by_aggregator), 3)
         self.assert_all_well(self.ranks(3, "ranks_gathering.py", flags=("--timeout-ms", "2000")), 3)
 
+    def test_own_tensors_are_in_host_memory_whatever_the_default_device(self):
+        self.assert_all_well(self.ranks(2, "ranks_default_device.py"), 2)
+        self.assert_all_well(self.ranks(2, "ranks_default_device.py", flags=("--timeout-ms", "2000")), 2)
+
     def test_hooks_whose_callbacks_start_all_reduces(self):
         self.assert_all_well(self.ranks(2, "ranks_hooks.py"), 2)
 
     def test_the_last_bucket_of_a_backward_pass_has_the_first_priority(self):
         self.assert_all_well(self.ranks(2, "ranks_priorities.py", flags=("--url-option", "priorities=2")), 2)
 
-    def test_operations_of_gloo_end_by_the_deadline_and_its_groups_at_exit(self):
+    def test_operations_of_gloo_and_hooks_end_by_the_deadline_and_gloos_groups_at_exit(self):
         ended = self.ranks(2, "ranks_waiting.py", flags=("--deadline-ms", "3000"))
         self.assert_all_well(ended, 2)
 
@@ -132,6 +136,13 @@ class Torch(support.ServerTest):
         self.assertEqual(ended.returncode, 1, ended.stdout + ended.stderr)
         self.assertRegex(ended.stderr, "tributary launch: rank 1 ended with exit status 1")
         self.assertRegex(ended.stderr, r"\[1\] (\[rank1\]: )?ValueError: this rank is at fault")
+
+    def test_a_rank_that_exits_with_a_status_is_named_with_it(self):
+        for way in ("sys.exit", "raise"):
+            ended = self.ranks(3, "ranks_exiting.py", way, flags=("--timeout-ms", "20", "--deadline-ms", "30000"))
+            self.assertEqual(ended.returncode, 7, ended.stdout + ended.stderr)
+            self.assertRegex(ended.stderr, "tributary launch: rank 1 ended with exit status 7")
+            self.assertNotIn("different numbers of all-reduces", ended.stderr)
 
     def test_the_rank_that_raised_ends_first(self):
         for method in ("spawn", "fork"):

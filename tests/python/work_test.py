@@ -12,10 +12,11 @@ import support
 support.need("torch")
 
 import torch  # noqa: E402
-from tributary import _meetings, _work  # noqa: E402
+from tributary import _meetings, _work, errors  # noqa: E402
 from tributary._profile import recorded  # noqa: E402
 from tributary._work import (  # noqa: E402
-    ATTACH_S, LEAST_WAIT, WORKS_KEPT, AfterWork, KeptWorks, ThreadProgress, TributaryWork, wait_until_attached,
+    ATTACH_S, LEAST_WAIT, WORKS_KEPT, AfterWork, KeptWorks, ThreadProgress, TributaryWork, wait_for_pass,
+    wait_until_attached,
 )
 
 
@@ -257,6 +258,39 @@ class Attaching(unittest.TestCase):
         submitter = Submitter(ended, ends_after=1000, blocks_after=2)
         wait_until_attached(ended, submitter)
         self.assertEqual(submitter.asked, 2)
+
+
+class WaitingForAPass(unittest.TestCase):
+    """A callback waits for the end of a backward pass before it starts an all-reduce."""
+
+    def test_that_computes(self):
+        ended = threading.Event()
+        wait_for_pass(ended, Submitter(ended, ends_after=5), limit_s=0.001)
+        self.assertTrue(ended.is_set())
+
+    def test_that_is_blocked_fails_at_the_limit(self):
+        ended = threading.Event()
+        submitter = Submitter(ended, ends_after=1000, blocks_after=2)
+        with self.assertRaisesRegex(errors.InvalidArgument, "has waited for 0.0 s.*return that future from the hook"):
+            wait_for_pass(ended, submitter, limit_s=0.001)
+        self.assertEqual(submitter.asked, 2)
+
+    def test_whose_thread_has_ended(self):
+        submitter = mock.Mock(has_computed=mock.Mock(side_effect=OSError))
+        wait_for_pass(threading.Event(), submitter, limit_s=support.LIMIT_S)
+
+
+class Cards(unittest.TestCase):
+    def judge(self, *cards):
+        _meetings.Meetings(mock.Mock()).judge([(count, action, "") for count, action in cards])
+
+    def test_of_a_bucket_of_the_rehearsal_meet_their_like_only(self):
+        bucket, collective = _meetings.BUCKET, _meetings.COLLECTIVE
+        self.judge((3, bucket), (3, bucket))
+        self.judge((3, bucket), (2, _meetings.FAILED))  # Its count says nothing.
+        for other in ((4, bucket), (3, collective), (3, _meetings.REHEARSED)):
+            with self.assertRaisesRegex(errors.InvalidArgument, "out of the branch"):
+                self.judge((3, bucket), other)
 
 
 if __name__ == "__main__":
