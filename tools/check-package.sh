@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Builds the Debian packages in a clean clone of the last commit, installs them, runs their tests and
-# purges them. Then no file and no user of theirs may be left.
+# purges them. Then no file and no user of theirs may be left, and no link to an enabled server.
 #
 #   tools/check-package.sh                     compiles everything; half an hour on two cores
 #   tools/check-package.sh --from BUILD        packs the folder BUILD, which is complete, in a minute
@@ -39,10 +39,12 @@ for package in $packages; do
 done
 
 work=$(mktemp -d)
+# The link that `systemctl enable tributary@check` makes.
+enabled=/etc/systemd/system/multi-user.target.wants/tributary@check.service
 export DEBIAN_FRONTEND=noninteractive
 clean_up() {
   purge_packages >/dev/null 2>&1 || true
-  rm -rf "$work"
+  rm -rf "$work" "$enabled"
 }
 
 list_packages() { dpkg-query -W -f='${db:Status-Status} ${Package}:${Architecture}\n' | sort; }
@@ -92,12 +94,14 @@ quietly "Building the packages" build_packages
 [[ -z $keep ]] || { mkdir -p "$keep" && cp "$work"/*.{deb,changes,buildinfo} "$keep"; }
 quietly "Checking the packages with lintian" check_with_lintian
 
+mkdir -p "${enabled%/*}"  # Not every container has it.
 list_machine >"$work/before"
 quietly "Installing the packages" install_packages
 for test in $(sed -n 's/^Tests: //p' debian/tests/control); do
   mkdir "$work/$test"
   AUTOPKGTEST_TMP="$work/$test" quietly "Running debian/tests/$test" "debian/tests/$test"
 done
+ln -s /lib/systemd/system/tributary@.service "$enabled"
 list_machine >"$work/during"
 quietly "Purging the packages" purge_packages
 list_machine >"$work/after"
