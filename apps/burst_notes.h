@@ -37,8 +37,8 @@ class BurstNotes {
   [[nodiscard]] uint32_t unused() const { return count_ - next_; }
   [[nodiscard]] std::span<const Note> all() const { return std::span(notes_).first(count_); }
 
-  /// Returns the next note if it is of the packet that begins at `packet`, else null. In the order of
-  /// add(), each packet gets its note once.
+  /// Returns the next note if it is of the packet that begins at `packet`, else null. In the order
+  /// of add(), each packet gets its note once.
   [[nodiscard]] const Note* next(const std::byte* packet) {
     if (next_ == count_ || packets_[next_] != packet) return nullptr;
     return &notes_[next_++];

@@ -89,8 +89,8 @@ inline constexpr microcode::Instruction kParsePorts{"parse_ports",
 
 /// Reads the headers of one frame.
 /// @tparam Head As microcode::PacketHead.
-/// @tparam Mark Called with each instruction that a thread executes. Its wrote() gets each variable in
-///              local memory that the instruction writes.
+/// @tparam Mark Called with each instruction that a thread executes. Its wrote() gets each variable
+///              in local memory that the instruction writes.
 template <class Head, class Mark>
 class FlowParser {
  public:
@@ -304,8 +304,8 @@ FlowFit parse_flow(Head head, uint32_t packet_bytes, Mark mark, FlowPacket& pack
   return FlowParser<Head, Mark>(head, packet_bytes, mark, packet).parse();
 }
 
-/// Reads the flow of a whole packet outside a thread, from the bytes that a thread would have as its
-/// head. @param packet_flow Blank. @return As parse_flow(); kNotFrame unless `is_frame`.
+/// Reads the flow of a whole packet outside a thread, from the bytes that a thread would have as
+/// its head. @param packet_flow Blank. @return As parse_flow(); kNotFrame unless `is_frame`.
 inline FlowFit read_flow(std::span<const std::byte> packet, bool is_frame,
                          FlowPacket& packet_flow) {
   if (!is_frame) return FlowFit::kNotFrame;

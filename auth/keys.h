@@ -2,8 +2,8 @@
 /// @file
 /// Keys: drawn from the kernel's entropy, or derived from another key.
 ///
-/// Model:   derive() is keyed BLAKE2b. A derived key tells nothing about its parent or its siblings,
-///          so a party that keeps one parent key needs no table of derived ones.
+/// Model:   derive() is keyed BLAKE2b. A derived key tells nothing about its parent or its
+///          siblings, so a party that keeps one parent key needs no table of derived ones.
 /// Threads: Any.
 /// Errors:  The process ends if the kernel has no entropy source.
 /// Source:  libsodium (randombytes, crypto_generichash, crypto_shorthash).

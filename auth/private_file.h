@@ -15,8 +15,8 @@
 
 namespace tributary::auth {
 
-/// Returns the file's contents. Refuses a file that is empty, that other users can read, or that has
-/// more than `bytes_max` bytes.
+/// Returns the file's contents. Refuses a file that is empty, that other users can read, or that
+/// has more than `bytes_max` bytes.
 /// @param what           Name of the setting, which begins each error.
 /// @param group_may_read For a file that systemd provides: an ACL lets the service's user read it,
 ///                       and the ACL's mask shows as the group's bits.

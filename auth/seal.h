@@ -4,9 +4,9 @@
 ///
 /// Shapes:  A head ends with its seal: sequence number (8), then the tag: SipHash-2-4 (8) of the
 ///          head in mode `header`, AES-128-GMAC (16) of head and gradients in mode `full`.
-/// Model:   The nonce of GMAC is (sender, sequence number). A sequence number is (lane, count): each
-///          core of a sender has a lane, so cores share no counter. One key for each direction of a
-///          session. So no nonce repeats, and each end stores two keys for any number of peers.
+/// Model:   The nonce of GMAC is (sender, sequence number). A sequence number is (lane, count), and
+///          each core of a sender has a lane. Each direction of a session has a key. So no nonce
+///          repeats, cores share no counter, and an end has two keys for any number of peers.
 /// Threads: Owned by one thread.
 /// Errors:  open() returns the reason to refuse a message.
 /// Memory:  An Opener has 144 bytes for each sender and lane, taken in its constructor.

@@ -9,8 +9,8 @@
 namespace tributary {
 namespace {
 
-/// Prints the rule, the program that broke it, and the place: `place`, or that of the program's last
-/// instruction.
+/// Prints the rule, the program that broke it, and the place: `place`, or that of the program's
+/// last instruction.
 void print_rule(const char* rule, std::source_location place) noexcept {
   const RunningProgram* const running = running_program();
   std::fputs("tributary: bug in ", stderr);

@@ -29,7 +29,7 @@ namespace tributary {
     }                                                                \
   } while (false)
 
-/// The same with the rule that the caller broke, for callers outside this project.
+/// Asserts a condition, and prints the rule that a caller outside this project broke.
 #define TRIB_REQUIRE(condition, rule)                                      \
   do {                                                                     \
     if (!(condition)) [[unlikely]] {                                       \
@@ -37,7 +37,8 @@ namespace tributary {
     }                                                                      \
   } while (false)
 
-/// The same, and names the line of the caller: a std::source_location.
+/// Asserts a condition about a packet program, and prints the broken rule and `place`, the
+/// program's line: a std::source_location.
 #define TRIB_REQUIRE_AT(condition, rule, place)                              \
   do {                                                                       \
     if (!(condition)) [[unlikely]] {                                         \

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
 /// The live clock: monotonic time since the process's start. Loops over real packets (the live
-/// engine, the worker's driver, cli/) read it once per burst and pass the time down. No other code
-/// reads a clock, so all other code also runs in virtual time.
+/// engine, the worker's driver, programs/live_service.h) read it once per burst and pass the time
+/// down. io/, recorder/, server/ and cli/ read clocks, too. Models and protocols never do, so they
+/// also run in virtual time.
 #pragma once
 
 #include "base/time.h"

@@ -25,15 +25,15 @@ namespace tributary {
                                                   std::span<const int> allowed);
 
 /// Lets this thread, and the threads and processes that it starts later, run on these CPUs only.
-/// @param cpus Of cpus_allowed(); not empty.
+/// @param cpus Some of cpus_allowed(); not empty.
 void pin_to_cpus(std::span<const int> cpus);
 /// Pins this thread to one CPU. Threads that must run at the same time need this: for the first
 /// milliseconds Linux may keep both on one CPU.
 inline void pin_to_cpu(int cpu) { pin_to_cpus({&cpu, 1}); }
 
-/// Asks Linux for short time slices, so that this thread runs soon after it has woken although other
-/// threads are busy. For threads that work briefly and seldom. Needs no privilege; has no effect
-/// before Linux 6.12 or under a real-time policy.
+/// Asks Linux for short time slices, so that this thread runs soon after it has woken although
+/// other threads are busy. For threads that work briefly and seldom. Needs no privilege; has no
+/// effect before Linux 6.12 or under a real-time policy.
 void take_short_slices();
 
 /// Returns this thread's CPU time. Other programs' work does not count.

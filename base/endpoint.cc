@@ -15,7 +15,8 @@ namespace {
 
 constexpr std::array<uint8_t, 12> kMappedPrefix{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
 
-/// Returns "%eth0" for the interface of a link-local or multicast address, or its number if it is gone.
+/// Returns "%eth0" for the interface of a link-local or multicast address, or its number if it is
+/// gone.
 std::string scope_text(const Endpoint& endpoint) {
   const auto& address = endpoint.address;
   const bool is_link_local = address[0] == 0xfe && (address[1] & 0xc0) == 0x80;

@@ -210,6 +210,12 @@ bool KeyValues::has(std::string_view name) const {
   return !std::holds_alternative<std::monostate>(value_of(name));
 }
 
+bool KeyValues::is_written(std::string_view name) const {
+  const int32_t index = table_->index_of(name);
+  TRIB_ASSERT(index >= 0);
+  return written_[static_cast<size_t>(index)];
+}
+
 uint64_t KeyValues::uint(std::string_view name) const {
   const auto* value = std::get_if<uint64_t>(&value_of(name));
   TRIB_ASSERT(value != nullptr);

@@ -75,6 +75,8 @@ class KeyValues {
  public:
   /// Returns false for a key that was not written and has no default.
   [[nodiscard]] bool has(std::string_view name) const;
+  /// Returns false for a key that has its default.
+  [[nodiscard]] bool is_written(std::string_view name) const;
   [[nodiscard]] uint64_t uint(std::string_view name) const;
   [[nodiscard]] double number(std::string_view name) const;
   [[nodiscard]] bool flag(std::string_view name) const;

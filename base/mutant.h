@@ -7,7 +7,7 @@
 ///          from the same sources with TRIBUTARY_MUTANTS defined; there the macro is true for the
 ///          one chosen bug.
 /// Rules:   Each is a real bug: some run gives a wrong sum, a wrong reply, an endless wait or a
-///          leak. A check with a second check behind it is not a mutant by itself.
+///          leak. Do not remove a redundant check: the second check would hide the bug.
 /// Threads: Set `chosen_mutant` before the runs begin.
 /// Tests:   tests/lab/faults/CMakeLists.txt (catches_*); `tributary lab faults --mutants`
 #pragma once
@@ -71,7 +71,7 @@ namespace tributary {
   X(kUpperResultAdded, "the upper result is added to the partial sum")                      \
   X(kUpperKeyUnchecked, "a message with the upper aggregator's address needs no key")       \
   X(kUpperCountLost, "the upper result's src_cnt and ranks are dropped")                    \
-  /* apps/trio_ml/emit.cc, host/worker_protocol.cc: results that one rank owns. */          \
+  /* apps/trio_ml/emit.cc, host/trio_ml/worker_protocol.cc: results that one rank owns. */  \
   X(kOwnerGetsReceipt, "the rank after the owner gets the gradients in its place")          \
   X(kReceiptWithSum, "every rank gets the gradients of a sum that one rank owns")           \
   X(kOwnerByRankBase, "an owner's rank counts from the first rank of its aggregator")       \
@@ -99,7 +99,7 @@ namespace tributary {
   X(kNoKeepAlive, "an idle worker sends no keep-alive")                                     \
   X(kOverflowUnseen, "values are checked as if there were one rank")
 
-// The same for SwitchML: its switch program and its worker.
+// Bugs of SwitchML: its switch program and its worker.
 #define TRIB_SWITCHML_MUTANT_LIST(X)                                          \
   /* apps/switchml/slots.h */                                                 \
   X(kAddedAgain, "a worker's second copy is added too")                       \
@@ -110,11 +110,11 @@ namespace tributary {
   X(kPortIgnored, "a restarted worker gets its predecessor's slots")          \
   /* apps/switchml/program.h */                                               \
   X(kSetNotCleared, "a slot's new sum starts from its buffer's old content")  \
-  /* host/switchml_protocol.cc */                                             \
+  /* host/switchml/switchml_protocol.cc */                                    \
   X(kResultOfAnother, "a worker accepts any result of the slot it waits for") \
   X(kNeverSentAgain, "a lost packet is not retransmitted")
 
-// The same for sharded jobs.
+// Bugs of sharded jobs.
 #define TRIB_SHARDED_MUTANT_LIST(X)                                                        \
   /* host/group_state.cc, tensor_parts.cc: a rank's channels. */                           \
   X(kLossUntold, "a rank that has lost an aggregator does not name it to the others")      \

@@ -17,9 +17,9 @@
 namespace tributary {
 
 /// Returns the decimal number that `text` consists of. A "-" is allowed for signed and floating
-/// types only. Returns nothing if the number does not fit T, and for other texts: the empty one, and
-/// those with blanks, a "+" or a unit. For a floating type, "1e-3", "inf" and "nan" are numbers; the
-/// caller refuses the last two where they have no meaning.
+/// types only. Returns nothing if the number does not fit T, and for other texts: the empty one,
+/// and those with blanks, a "+" or a unit. For a floating type, "1e-3", "inf" and "nan" are
+/// numbers; the caller refuses the last two where they have no meaning.
 template <class T>
 requires std::integral<T> || std::floating_point<T>
 [[nodiscard]] std::optional<T> parse_number(std::string_view text) {

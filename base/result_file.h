@@ -29,16 +29,16 @@ inline constexpr Duration kPipeWaitMax = seconds(10);
 /// write, and a named pipe without a reader.
 [[nodiscard]] Result<void> write_result_file(const std::string& path, std::string_view content);
 
-/// Writes a file that only its owner may read, and replaces any file or link of this name in one step.
-/// Never follows a link, and opens no pipe.
+/// Writes a file that only its owner may read, and replaces any file or link of this name in one
+/// step. Never follows a link, and opens no pipe.
 [[nodiscard]] Result<void> write_private_file(const std::string& path, std::string_view content);
 
-/// Checks before a long run that write_result_file() will be able to write there, as far as the file
-/// system tells: the file, or else its folder. Changes nothing and opens no pipe.
+/// Checks before a long run that write_result_file() will be able to write there, as far as the
+/// file system tells: the file, or else its folder. Changes nothing and opens no pipe.
 [[nodiscard]] Result<void> check_result_file(const std::string& path);
 
-/// Returns whether two paths name one regular file. Neither needs to exist. Devices such as /dev/null may
-/// serve several outputs.
+/// Returns whether two paths name one regular file. Neither needs to exist. Devices such as
+/// /dev/null may serve several outputs.
 [[nodiscard]] bool is_same_file(const std::string& a, const std::string& b);
 
 }  // namespace tributary

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Names the packet program that a thread runs, and its last instruction, for the errors about rules
-/// that the program breaks.
+/// Names the packet program that a thread runs, and its last instruction, for the errors about
+/// rules that the program breaks.
 ///
 /// Threads: Each thread has its own. A signal handler may read its thread's.
 /// Tests:   tests/base/assert_test.cc

@@ -39,8 +39,8 @@ Character first_of(std::string_view text) {
 
 bool is_control(uint32_t code) { return code < 0x20 || (code >= 0x7f && code <= 0x9f); }
 
-/// Tells whether the character changes the order of others, or ends a line. Source: Unicode Standard
-/// Annex #9, table 4; U+2028 and U+2029 are the line and paragraph separators.
+/// Tells whether the character changes the order of others, or ends a line. Source: Unicode
+/// Standard Annex #9, table 4; U+2028 and U+2029 are the line and paragraph separators.
 bool is_layout(uint32_t code) {
   return code == 0x061c || code == 0x200e || code == 0x200f || (code >= 0x2028 && code <= 0x202e) ||
          (code >= 0x2066 && code <= 0x2069);

@@ -52,7 +52,8 @@ class Scanner {
     return std::min(text_.find_first_not_of(quote, at_), text_.size()) - at_;
   }
 
-  /// Moves behind the string that begins here. A string of one line ends with its line at the latest.
+  /// Moves behind the string that begins here. A string of one line ends with its line at the
+  /// latest.
   void skip_string(char quote) {
     const bool is_long = quotes_here(quote) >= kDelimiterBytes;
     at_ += is_long ? kDelimiterBytes : 1;

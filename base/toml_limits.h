@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Limits of a TOML text, checked before a parser sees it. The parser and all code that reads tables
-/// recurse once for each level, so a deep text would overflow the stack.
+/// Limits of a TOML text, checked before a parser sees it. The parser and all code that reads
+/// tables recurse once for each level, so a deep text would overflow the stack.
 ///
 /// Model:   A scan that knows strings and comments, but does not check the syntax: it stops nothing
 ///          that lies within these limits. The parser refuses texts that are not TOML.
@@ -25,7 +25,7 @@ inline constexpr size_t kTomlBytesMax = size_t{1} << 20;
 inline constexpr uint32_t kTomlPartsMax = 32;
 inline constexpr uint32_t kTomlBracketsMax = 32;
 
-/// Refuses a text beyond the limits. @param path Of the error, before the line's number.
+/// Refuses a text beyond the limits. @param path Path of the file, for the error.
 [[nodiscard]] Result<void> check_toml_limits(std::string_view text, const std::string& path);
 
 }  // namespace tributary

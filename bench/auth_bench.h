@@ -4,9 +4,9 @@
 ///
 /// Model:   ns_per_packet: auth::AggregatorEnd::open(), so MAC, comparison and replay window.
 ///          library_ns: the library's MAC of the same bytes, in one piece. ratio_to_sum:
-///          ns_per_packet over memory::add_be32() of the packet's gradients. goodput_ratio: members'
-///          packets a second of one core with an equal number of forged packets over that without
-///          (member_traffic.h).
+///          ns_per_packet over memory::add_be32() of the packet's gradients. goodput_ratio:
+///          members' packets a second of one core with an equal number of forged packets over that
+///          without (member_traffic.h).
 /// Method:  Each time is the least of many passes over packets in cache; the goodput's ratio is the
 ///          median over pairs, in CPU time of the thread.
 /// Source:  Goals: header at most 25 ns, full at most 1.1 times the library, goodput at least 0.9.

@@ -85,7 +85,7 @@ class PortLink {
 /// Echoes packets with PortQueue::receive() and transmit().
 class PortEcho {
  public:
-  /// The same conditions as for PortLink.
+  /// @param port Must outlive this echo. No other object may use its queue meanwhile.
   explicit PortEcho(engine::Port& port) : queue_(port.queue(0)), thread_([this] { run(); }) {}
   ~PortEcho();
   PortEcho(const PortEcho&) = delete;

@@ -3,9 +3,9 @@
 /// One live core that serves a session from packets in memory, with or without forged packets
 /// between its members'.
 ///
-/// Model:   Four sources send a window of blocks in runs of 16, window after window. A forged packet
-///          is a member's with another key, seal and source address. Before each window all packets
-///          get their block numbers, and seals in a mode that has them; this is not timed.
+/// Model:   Four sources send a window of blocks in runs of 16, window after window. A forged
+///          packet is a member's with another key, seal and source address. Before each window all
+///          packets get their block numbers, and seals in a mode that has them; this is not timed.
 /// Threads: One.
 /// Tests:   tests/bench/auth_bench_test.cc
 #pragma once

@@ -16,7 +16,7 @@
 #include "bench/parts_rows.h"
 #include "bench/replay_engine.h"
 #include "bench/replay_load.h"
-#include "host/number_format.h"
+#include "host/formats/number_format.h"
 #include "memory/lanes.h"
 #include "wire/headers.h"
 

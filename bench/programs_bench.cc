@@ -88,8 +88,8 @@ class ProgramRunner {
   Instant now_;
 };
 
-/// Calls `prefetch(packets)` for some packets of a burst, then `is_forwarded(packet, index, now)` for
-/// each of them, pass after pass, and sends the frames for which it returns true.
+/// Calls `prefetch(packets)` for some packets of a burst, then `is_forwarded(packet, index, now)`
+/// for each of them, pass after pass, and sends the frames for which it returns true.
 template <class Prefetch, class F>
 class LoopRunner {
  public:

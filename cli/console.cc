@@ -26,6 +26,8 @@ void hold_standard_descriptors() {
 
 void reserve_standard_output() { standard_output_is_reserved = true; }
 
+void release_standard_output() { standard_output_is_reserved = false; }
+
 std::FILE* text_output() { return standard_output_is_reserved ? stderr : stdout; }
 
 std::ostream& text_stream() { return standard_output_is_reserved ? std::cerr : std::cout; }

@@ -25,17 +25,19 @@ void print_to(std::FILE* stream, fmt::format_string<T...> format, T&&... values)
   static_cast<void>(std::fwrite(text.data(), 1, text.size(), stream));
 }
 
-/// Opens /dev/null for standard descriptors that are closed, the wrong way round, so that no other file
-/// takes their numbers and their use still fails. Call it first in main().
+/// Opens /dev/null for standard descriptors that are closed, the wrong way round, so that no other
+/// file takes their numbers and their use still fails. Call it first in main().
 void hold_standard_descriptors();
 
 /// Leaves standard output to a result, as for `--json -`: print() then prints to standard error.
 void reserve_standard_output();
+/// Ends the reservation of an earlier command line of this process, as in tests.
+void release_standard_output();
 
 /// Returns the stream of print(): standard output, unless it is reserved.
 [[nodiscard]] std::FILE* text_output();
 
-/// The same as a C++ stream.
+/// Returns text_output() as a C++ stream.
 [[nodiscard]] std::ostream& text_stream();
 
 /// Prints to text_output().

@@ -103,8 +103,8 @@ void keep_files_apart(CLI::App& app, const std::shared_ptr<std::vector<GivenFile
   for (CLI::App* command : app.get_subcommands({})) keep_files_apart(*command, given);
 }
 
-/// Lets all commands refuse empty values, which a shell makes of a variable that is not set. Experiments
-/// have settings that may be empty.
+/// Lets all commands refuse empty values, which a shell makes of a variable that is not set.
+/// Experiments have settings that may be empty.
 void refuse_empty_values(CLI::App& app) {
   if (app.get_name() == "lab") return;
   for (CLI::Option* const option : app.get_options()) {
@@ -122,6 +122,7 @@ void refuse_empty_values(CLI::App& app) {
 }  // namespace
 
 void check_given_values(CLI::App& app) {
+  release_standard_output();
   check_result_files(app, std::make_shared<std::string>());
   keep_files_apart(app, std::make_shared<std::vector<GivenFile>>());
   refuse_empty_values(app);

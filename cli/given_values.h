@@ -21,8 +21,8 @@ class Refused : public CLI::ParseError {
   explicit Refused(std::string text) : CLI::ParseError("Refused", std::move(text), kExitUsage) {}
 };
 
-/// Lets the command and its subcommands refuse empty values, result files that cannot be written, two
-/// results for standard output, and a result file that another flag names, too.
+/// Lets the command and its subcommands refuse empty values, result files that cannot be written,
+/// two results for standard output, and a result file that another flag names, too.
 void check_given_values(CLI::App& app);
 
 }  // namespace tributary::cli

@@ -75,8 +75,8 @@ const char* file_type(const CLI::Option& option) {
   return takes_number(option) ? "a number, without quotes" : "text in quotes";
 }
 
-/// Returns whether the file's type fits an option: booleans for switches, booleans or text for values
-/// on and off, numbers for numbers, text for others.
+/// Returns whether the file's type fits an option: booleans for switches, booleans or text for
+/// values on and off, numbers for numbers, text for others.
 bool type_fits(const CLI::Option& option, const toml::node& node) {
   if (is_switch(option)) return node.is_boolean();
   if (takes_on_off(option)) return node.is_boolean() || node.is_string();
@@ -334,8 +334,8 @@ Result<std::vector<KeyValues>> Settings::read_again(const KeyTable& table) const
 
 namespace {
 
-/// As add_key(); `store` receives the value as written, too. `flags` may have several spellings, with
-/// commas between them; errors name the first.
+/// As add_key(); `store` receives the value as written, too. `flags` may have several spellings,
+/// with commas between them; errors name the first.
 CLI::Option* add_written_key(
     CLI::App& command, const std::string& flags, KeySpec key, const std::string& fallback,
     const std::string& help,
@@ -419,7 +419,8 @@ CLI::Option* add_auth(CLI::App& command, auth::Mode& value, const std::string& h
 
 namespace {
 
-/// Removes a `--` between the flags of a command and the command line that it runs, where CLI11 does not expect it.
+/// Removes a `--` between the flags of a command and the command line that it runs, where CLI11
+/// does not expect it.
 void drop_separator(const CLI::App& app, std::vector<std::string>& arguments) {
   if (arguments.empty()) return;
   const auto commands = app.get_subcommands([&arguments](const CLI::App* command) {

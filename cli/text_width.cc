@@ -32,7 +32,8 @@ size_t bytes_of(std::string_view text, uint32_t count) {
   return end;
 }
 
-/// Returns the place of the last space that may end a part of at most `bytes` bytes; 0: there is none.
+/// Returns the place of the last space that may end a part of at most `bytes` bytes; 0: there is
+/// none.
 size_t last_space(std::string_view line, size_t bytes) {
   const size_t text_at = line.find_first_not_of(' ');
   const size_t space = line.rfind(' ', bytes);

@@ -3,7 +3,8 @@
 /// Fits text and tables into the width of a terminal.
 ///
 /// Model:   A table drops its least important columns. Any other line is folded at a space, and its
-///          rest is indented. No line reaches the terminal's last column, where some terminals wrap.
+///          rest is indented. No line reaches the terminal's last column, where some terminals
+///          wrap.
 /// Units:   A character of UTF-8 counts as one column.
 /// Threads: Pure functions, except output_columns().
 /// Errors:  None.

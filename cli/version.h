@@ -15,12 +15,12 @@ namespace tributary::cli {
 [[nodiscard]] std::string_view program_version();
 
 /// Returns the first twelve digits of the commit of the sources, with "-modified" if tracked files
-/// differed from it; "unknown" if the sources were not in a git repository. cmake/commit.cmake finds it
-/// at each build.
+/// differed from it; "unknown" if the sources were not in a git repository. cmake/commit.cmake
+/// finds it at each build.
 [[nodiscard]] std::string_view program_commit();
 
-/// Returns what `tributary --version` prints: "tributary VERSION", and a line each for the commit, the
-/// compiler, its flags, and the optional parts as "+dpdk" (built in) or "-dpdk" (left out).
+/// Returns what `tributary --version` prints: "tributary VERSION", and a line each for the commit,
+/// the compiler, its flags, and the optional parts as "+dpdk" (built in) or "-dpdk" (left out).
 [[nodiscard]] std::string version_text();
 
 }  // namespace tributary::cli

@@ -31,7 +31,8 @@ struct Packet {
   uint32_t size = 0;
   PacketLayer layer = PacketLayer::kFrame;
   Endpoint source;  ///< Set by the port for kUdpPayload, by the program for kFrame.
-  /// Bytes before `data` that a program may use: kHeadroomBytes or more from ports of packet programs.
+  /// Bytes before `data` that a program may use: kHeadroomBytes or more from ports of packet
+  /// programs.
   uint16_t headroom_bytes = 0;
 
   [[nodiscard]] std::span<const std::byte> bytes() const { return {data, size}; }

@@ -3,8 +3,8 @@
 /// The interface between packet I/O (io/) and its users: the live engine and the worker's driver.
 /// Packets move in bursts, so a burst costs one virtual call.
 ///
-/// Threads: A PortQueue and its WaitSource belong to one thread, except wake(), which any thread may
-///          call.
+/// Threads: A PortQueue and its WaitSource belong to one thread, except wake(), which any thread
+///          may call.
 /// Errors:  Packets that cannot be sent or are refused are counted, never reported one by one.
 ///          A broken port (for example, a closed socket) receives nothing.
 /// Tests:   tests/io/
@@ -94,13 +94,13 @@ class PortQueue {
 
   [[nodiscard]] virtual PortCounters counters() const = 0;
 
-  /// Returns the packets that the operating system has dropped before receive(), for example because
-  /// the receive buffer was full; nothing: unknown. Modulo 2^32. Linux counts a train of packets that
-  /// it has joined (UDP_GRO) as one. Makes a system call. Any thread.
+  /// Returns the packets that the operating system has dropped before receive(), for example
+  /// because the receive buffer was full; nothing: unknown. Modulo 2^32. Linux counts a train of
+  /// packets that it has joined (UDP_GRO) as one. Makes a system call. Any thread.
   [[nodiscard]] virtual std::optional<uint64_t> rx_dropped() const { return {}; }
 
-  /// Tells whether packets that have not left fill half of the send buffer or more, for example because
-  /// nobody answers the ARP requests for their addresses. Makes a system call.
+  /// Tells whether packets that have not left fill half of the send buffer or more, for example
+  /// because nobody answers the ARP requests for their addresses. Makes a system call.
   [[nodiscard]] virtual bool is_send_crowded() const { return false; }
 
   /// Calls the visitor for each counter that only this kind of port has. Any thread.

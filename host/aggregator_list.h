@@ -32,7 +32,7 @@ struct Aggregator {
   Endpoint address = {};  ///< Not set until the name is resolved.
 };
 
-/// Reads a list. @param default_port Of names without a port.
+/// Reads a list. @param default_port Port of names without a port.
 [[nodiscard]] Result<std::vector<Aggregator>> parse_aggregators(std::string_view list,
                                                                 uint16_t default_port);
 

@@ -6,7 +6,7 @@
 /// Shapes:  A tensor is a span of float, int32 or 16-bit floats, from 1 element to 1 GB.
 /// Threads: Plain values without shared state.
 /// Errors:  Values, never exceptions: Status says what failed, Outcome::text why.
-/// Tests:   tests/host/communicator_test.cc, tests/host/worker_errors_test.cc
+/// Tests:   tests/host/communicator_test.cc, tests/host/trio_ml/worker_errors_test.cc
 #pragma once
 
 #include <algorithm>
@@ -17,8 +17,8 @@
 #include <string>
 #include <vector>
 
-#include "host/half_format.h"
-#include "host/number_format.h"
+#include "host/formats/half_format.h"
+#include "host/formats/number_format.h"
 
 namespace tributary::host {
 
@@ -47,15 +47,16 @@ enum class FloatFormat : uint8_t {
 
 struct AllReduceOptions {
   ReduceOp op = ReduceOp::kSum;
-  /// Contribute nothing and take the sum of the other ranks; see Transfer::receive_only.
+  /// Contribute nothing and take the sum of the other ranks; see Transfer::receive_only. Not in an
+  /// asynchronous job.
   bool receive_only = false;
   FloatFormat format = FloatFormat::kFixedScale;
   float scale = 1.0e8F;  ///< For kFixedScale. Source: ATP §3.8 (10^8).
-  /// The rank that gets the result, below the world; not set: all ranks. All ranks must give a tensor
-  /// the same. The other ranks' tensors are only read. Not in an asynchronous job.
+  /// The rank that gets the result, below the world; not set: all ranks. All ranks must set the
+  /// same owner for a tensor. The other ranks' tensors are only read. Not in an asynchronous job.
   std::optional<uint32_t> owner = {};
-  /// 0: the most urgent. Above CommunicatorConfig::priorities - 1 it counts as that. All ranks must
-  /// give a tensor the same.
+  /// 0 is most urgent; larger values are clamped to CommunicatorConfig::priorities - 1. All ranks
+  /// must use the same value for a tensor.
   uint32_t priority = 0;
 };
 

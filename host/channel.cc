@@ -12,8 +12,8 @@
 namespace tributary::host {
 namespace {
 
-/// A channel that waits alone, and has a socket for a multicast group, waits for the group's results
-/// and polls its own port this often.
+/// A channel that waits alone, and has a socket for a multicast group, waits for the group's
+/// results and polls its own port this often.
 constexpr Duration kGroupSleepMax = milliseconds(2);
 
 }  // namespace
@@ -203,8 +203,8 @@ uint32_t Channel::send(Instant now) {
   return count;
 }
 
-/// Counts this channel at the gate while it has new packets, and holds them back if more urgent ones
-/// come first.
+/// Counts this channel at the gate while it has new packets, and holds them back if more urgent
+/// ones come first.
 void Channel::tell_gate() {
   if (urgency_.gate == nullptr) return;
   protocol_->hold(!urgency_.gate->is_open(urgency_.priority));

@@ -5,8 +5,8 @@
 /// Model:   GroupState decides: the first channel that ends ends all others, and tensors are cut
 ///          into parts of whole blocks. This class has its threads and their locks. A thread drives
 ///          a channel to each aggregator.
-/// Threads: Any thread may call wait(), wait_until_done(), submit() and leave_all(). Channels and the
-///          cutter are complete before the first submit().
+/// Threads: Any thread may call wait(), wait_until_done(), submit() and leave_all(). Channels and
+///          the cutter are complete before the first submit().
 /// Errors:  Outcome::status and one line of text.
 /// Memory:  A tensor stays in place until its Outcome is there.
 /// Tests:   tests/host/communicator_test.cc, tests/host/sharded_communicator_test.cc
@@ -54,8 +54,8 @@ class ChannelGroup final : public Channel::Owner {
   void fix_shares(std::vector<wire::ParameterShare> shares) {
     state_.fix_shares(std::move(shares));
   }
-  /// Returns the list to join with after a refusal: the directory's. Empty: the ranks have different
-  /// lists, so their directory has changed its list meanwhile. Not set: another refusal.
+  /// Returns the list to join with after a refusal: the directory's. Empty: the ranks have
+  /// different lists, so their directory has changed its list meanwhile. Not set: another refusal.
   [[nodiscard]] std::optional<std::vector<Aggregator>> next_list();
   /// Returns true if the join failed because an aggregator does not answer, ends or lacks the job.
   [[nodiscard]] bool has_lost_aggregator();

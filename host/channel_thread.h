@@ -2,9 +2,9 @@
 /// @file
 /// One thread of a rank: drives channels, each with its protocol and its port.
 ///
-/// Model:   A loop reads the clock once and gives each channel a round. A loop without packets yields
-///          (host/yield_rule.h) or sleeps until a packet, a submission or the next deadline of any
-///          channel. On slow links, a loop with packets may take a nap (host/nap_rule.h).
+/// Model:   A loop reads the clock once and gives each channel a round. A loop without packets
+///          yields (host/yield_rule.h) or sleeps until a packet, a submission or the next deadline
+///          of any channel. On slow links, a loop with packets may take a nap (host/nap_rule.h).
 /// Threads: Any thread may call add(); one thread calls finish().
 /// Errors:  None.
 /// Memory:  A channel outlives its thread.

@@ -45,7 +45,9 @@ Result<std::unique_ptr<Communicator>> Communicator::join(const CommunicatorConfi
                                config.aggregators.size()));
   }
   const auto take = [&port](uint32_t, const Endpoint&) -> Result<std::unique_ptr<engine::Port>> {
-    return std::move(port);
+    if (port != nullptr) return std::move(port);
+    // A second join follows only a directory's list.
+    return failure("the server is a directory; join it with ports that the library opens");
   };
   return join(config, take, status);
 }

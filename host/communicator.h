@@ -65,7 +65,7 @@ class Communicator {
                                                     const PortOpener& open_port,
                                                     Status* status = nullptr);
 
-  /// Joins with one thread over one port.
+  /// Joins with one thread over one port. Refuses a directory, whose list needs further ports.
   static Result<std::unique_ptr<Communicator>> join(const CommunicatorConfig& config,
                                                     std::unique_ptr<engine::Port> port,
                                                     Status* status = nullptr);

@@ -15,15 +15,15 @@
 #include "host/auto_terms.h"
 #include "host/join_plan.h"
 #include "host/send_gate.h"
-#include "host/worker_protocol.h"
+#include "host/trio_ml/worker_protocol.h"
 #include "host/worker_recorder.h"
 #include "wire/receive_room.h"
 
 namespace tributary::host {
 namespace {
 
-/// Most lists that a join tries until one of their aggregators is lost. Assumed: a directory changes
-/// its list when an aggregator comes or goes, which is rare beside a join.
+/// Most lists that a join tries until one of their aggregators is lost. Assumed: a directory
+/// changes its list when an aggregator comes or goes, which is rare beside a join.
 constexpr uint32_t kListsMax = 16;
 /// Time after which the directory is asked again. Assumed; short beside a join.
 constexpr std::chrono::milliseconds kListRetryAfter{50};
@@ -134,7 +134,8 @@ class Joining {
   uint32_t next_port_ = 0;
 };
 
-/// Lets the channels' calls to the program take turns, and only one of them announce a wait at a time.
+/// Lets the channels' calls to the program take turns, and only one of them announce a wait at a
+/// time.
 CommunicatorConfig with_serialised_callbacks(CommunicatorConfig config) {
   struct Voice {
     std::mutex mutex;

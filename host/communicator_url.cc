@@ -11,7 +11,7 @@
 
 #include "base/number_text.h"
 #include "host/send_gate.h"
-#include "host/silence_watch.h"
+#include "host/trio_ml/silence_watch.h"
 #include "host/worker_port.h"
 #include "wire/trio_ml.h"
 

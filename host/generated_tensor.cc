@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/prng.h"
-#include "host/number_format.h"
+#include "host/formats/number_format.h"
 #include "wire/trio_ml.h"
 
 namespace tributary::host {
@@ -196,7 +196,8 @@ class Expectation {
     return values;
   }
 
-  /// Adds the exact sums or means to `sums`, which are 0. @return the largest magnitude of all ranks.
+  /// Adds the exact sums or means to `sums`, which are 0. @return the largest magnitude of all
+  /// ranks.
   double exact(uint64_t first, const SourceSet& sources, const SourceSet& all,
                std::span<double> sums) {
     double largest = 0;

@@ -16,7 +16,7 @@
 #include <span>
 
 #include "host/all_reduce.h"
-#include "host/number_format.h"
+#include "host/formats/number_format.h"
 
 namespace tributary::host {
 
@@ -49,7 +49,7 @@ class GeneratedTensor {
                                    const Outcome& outcome);
 
 /// Returns the scale of a block whose largest exponent is `exponent`: scale_for_exponent(), or
-/// switchml_scale() (host/switchml_config.h).
+/// switchml_scale() (host/switchml/switchml_config.h).
 using ScaleOfExponent = double (*)(int8_t exponent, uint32_t world);
 
 /// Returns the number of float32 elements that differ from from_fixed() of the sum of to_fixed().

@@ -19,7 +19,7 @@
 
 #include "host/all_reduce.h"
 #include "host/tensor_parts.h"
-#include "host/worker_errors.h"
+#include "host/trio_ml/worker_errors.h"
 #include "plan/part_cutter.h"
 #include "wire/parameter_share.h"
 
@@ -51,8 +51,8 @@ class GroupState {
   /// Sets how tensors are cut. @param weights One for each channel. @pre All are added.
   /// @param narrow_gradients  Elements of a block with kBlockExponent16; 0: not supported.
   void set_cut(uint32_t gradients, uint32_t narrow_gradients, const std::vector<uint32_t>& weights);
-  /// Gives each channel the same elements of every tensor, because its aggregator keeps their values
-  /// (asynchronous training). @param shares Shape [channels]. @pre set_cut()
+  /// Gives each channel the same elements of every tensor, because its aggregator keeps their
+  /// values (asynchronous training). @param shares Shape [channels]. @pre set_cut()
   void fix_shares(std::vector<wire::ParameterShare> shares);
   [[nodiscard]] uint32_t gradients() const { return gradients_; }
   [[nodiscard]] uint32_t narrow_gradients() const { return narrow_gradients_; }

@@ -3,10 +3,10 @@
 /// Decides how long a channel's thread may leave results unread, so that one wake-up takes several
 /// trains of packets.
 ///
-/// Model:   A slow link keeps a whole window of packets in queues. A nap of a sixth of the window's
-///          time, or a third with that of the slowest other rank, costs nothing. After a pause the
-///          rule measures this time while nobody naps: it skips the first window, which a late rank
-///          may delay, and takes the shortest of four. On fast links it is too short for a nap.
+/// Model:   On a slow link a whole window waits in queues. Leaving results unread for a sixth of a
+///          window's time costs nothing; with the slowest peer's nap that is up to a third. After
+///          a pause the rule measures windows without naps: it skips one, which a late rank may
+///          delay, and takes the shortest time of four. On fast links it is too short for a nap.
 /// Source:  docs/notes/race.md has the measurements.
 /// Threads: Owned by one thread.
 /// Errors:  None.
@@ -33,8 +33,8 @@ class NapRule {
   /// Windows that are measured, and those from one measurement to the next. Assumed.
   static constexpr uint32_t kMeasured = 4;
   static constexpr uint32_t kMeasuredEvery = 256;
-  /// Naps that fit into a straggler timeout, with mitigation: a contribution that waits for a nap is
-  /// not late. Assumed, as for repairs (loss_repair.cc).
+  /// Naps that fit into a straggler timeout, with mitigation: a contribution that waits for a nap
+  /// is not late. Assumed, as for repairs (loss_repair.cc).
   static constexpr int64_t kPerTimeout = 8;
 
   /// Records that the channel begins to work after a pause.

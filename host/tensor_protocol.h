@@ -9,7 +9,7 @@
 /// Errors:  A Transfer ends with a Status and one line of text (host/all_reduce.h). Events that a
 ///          packet can cause are counted and change nothing.
 /// Memory:  The owner keeps a Transfer alive and in place until it is `done`.
-/// Tests:   tests/host/worker_protocol_test.cc, tests/lab/cluster/worker_node_test.cc
+/// Tests:   tests/host/trio_ml/worker_protocol_test.cc, tests/lab/cluster/worker_node_test.cc
 #pragma once
 
 #include <cstddef>
@@ -25,7 +25,7 @@
 #include "base/time.h"
 #include "host/aggregator_list.h"
 #include "host/all_reduce.h"
-#include "host/number_format.h"
+#include "host/formats/number_format.h"
 #include "host/worker_counters.h"
 #include "wire/trio_ml.h"
 
@@ -114,7 +114,8 @@ class TensorProtocol {
   virtual void leave(Instant now) = 0;
   /// Ends everything with this status, because the driver cannot continue.
   /// @param lost_aggregator The aggregator that the rank has lost, by its place from 1 on among
-  ///                        those with a weight above 0; 0: none. The leaves tell it to the other ranks.
+  ///                        those with a weight above 0; 0: none. The leaves tell it to the other
+  ///                        ranks.
   virtual void fail(Status status, std::string text, uint32_t lost_aggregator) = 0;
 
   /// Returns true if packets from this sender are for this protocol. A driver that knows senders
@@ -126,7 +127,7 @@ class TensorProtocol {
   /// Records that the peer's machine said that nothing listens at the peer's port (ICMP port
   /// unreachable). Anybody can forge this message, so it counts only while the peer is silent.
   virtual void on_refused(Instant /*now*/) {}
-  /// The same for a protocol with several peers.
+  /// Records a refusal by one peer of a protocol with several peers, as on_refused() does.
   virtual void on_refused_by(const Endpoint& /*peer*/, Instant now) { on_refused(now); }
   /// Records that the peer has closed the connection over which this protocol reaches it. Nobody
   /// else can cause this. May be called more than once.
@@ -134,10 +135,11 @@ class TensorProtocol {
   /// Holds back new packets (true) or lets them go (false). Repairs and control messages still go.
   virtual void hold(bool /*held*/) {}
   /// Lets at most `packets` new packets be in flight, if that is less than the window; at least 1.
-  /// For a driver that controls congestion (host/congestion_window.h).
+  /// For a driver that controls congestion (host/trio_ml/congestion_window.h).
   virtual void limit_window(uint32_t /*packets*/) {}
-  /// Lets new packets go in groups of about `packets`, for a driver to which each group is one call
-  /// and one wake-up of its peer. They wait at most for a quarter of the window.
+  /// Batches new packets: holds them until the window admits the smaller of `packets` and a quarter
+  /// of the window, or all that are left. 1 (default) disables batching. For a driver that sends a
+  /// batch with one call and one wake-up of its peer.
   virtual void gather_packets(uint32_t /*packets*/) {}
   /// Tells whether there are new packets that the window admits, held back or not.
   [[nodiscard]] virtual bool has_new_packets() const { return false; }
@@ -163,7 +165,7 @@ class TensorProtocol {
   [[nodiscard]] virtual uint32_t packet_bytes_max() const = 0;
   /// Elements of a block.
   [[nodiscard]] virtual uint32_t gradients() const = 0;
-  /// The same with kBlockExponent16; 0: the protocol does not support it.
+  /// Elements of a block with kBlockExponent16; 0: the protocol does not support that format.
   [[nodiscard]] virtual uint32_t narrow_gradients() const { return 0; }
   /// Blocks in flight, at most.
   [[nodiscard]] virtual uint32_t window() const = 0;

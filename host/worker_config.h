@@ -5,7 +5,7 @@
 /// Units:   Elements, packets, threads; time as Duration.
 /// Threads: Plain values without shared state.
 /// Errors:  Communicator::join() checks the values; a protocol relies on them.
-/// Tests:   tests/host/communicator_test.cc, tests/host/worker_terms_test.cc
+/// Tests:   tests/host/communicator_test.cc, tests/host/trio_ml/worker_terms_test.cc
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@
 #include "base/endpoint.h"
 #include "base/time.h"
 #include "host/aggregator_list.h"
-#include "host/refusal_watch.h"
+#include "host/trio_ml/refusal_watch.h"
 #include "host/worker_event.h"
 #include "wire/parameter_share.h"
 
@@ -28,8 +28,8 @@ namespace tributary::host {
 
 class WorkerRecorder;
 
-/// Longest wait of a rank if neither its program nor its launcher sets one. python/tributary/torch.py
-/// has a copy.
+/// Longest wait of a rank if neither its program nor its launcher sets one.
+/// python/tributary/torch.py has a copy.
 inline constexpr Duration kDeadlineDefault = seconds(60);
 
 /// Whether a worker reaches an aggregator on its own machine through shared memory.
@@ -50,7 +50,7 @@ struct CommunicatorConfig {
   Endpoint server;
   /// The aggregators of a sharded job, the same list on every rank. Empty: `server` alone.
   std::vector<Aggregator> aggregators = {};
-  /// Of `aggregators`, for the comparison with other ranks'; Communicator::join() sets it.
+  /// Digest of `aggregators`; ranks compare it. Communicator::join() sets it.
   uint64_t list_digest = 0;
   uint8_t job_id = 1;
   uint32_t rank = 0;  ///< 0 … world-1.

@@ -4,7 +4,7 @@
 ///
 /// Units:   Packets, blocks, elements.
 /// Threads: Plain values without shared state.
-/// Tests:   tests/host/worker_protocol_test.cc, tests/host/communicator_threads_test.cc
+/// Tests:   tests/host/trio_ml/worker_protocol_test.cc, tests/host/communicator_threads_test.cc
 #pragma once
 
 #include <cstdint>

@@ -4,8 +4,8 @@
 /// error or close() ends the rank, once; when a block stalls; on SIGUSR2 and SIGTERM; and when the
 /// process ends abnormally.
 ///
-/// Threads: Any. A channel's writer belongs to its thread. A thread of this class writes the files of
-///          stalls, so that no channel waits for the disk.
+/// Threads: Any. A channel's writer belongs to its thread. A thread of this class writes the files
+///          of stalls, so that no channel waits for the disk.
 /// Errors:  open() refuses a folder that is not writable. If the file cannot be written, problem()
 ///          returns the error; the rank ends as it would have.
 /// Memory:  A megabyte for each channel, however many attempts the join takes.
@@ -32,7 +32,7 @@ namespace tributary::host {
 
 class WorkerRecorder {
  public:
-  /// @param folder Of the file job-JOB-rank-RANK-TIME-CAUSE.trec.
+  /// @param folder Folder of the file job-JOB-rank-RANK-TIME-CAUSE.trec.
   static Result<std::shared_ptr<WorkerRecorder>> open(const std::string& folder, uint32_t job,
                                                       uint32_t rank);
 

@@ -31,13 +31,28 @@ Scenario calm_scenario(const Scenario& scenario) {
 
 namespace {
 
-/// Returns the unit of the pattern's delays: given, or measured by a short run without stragglers.
+/// Returns the short scenario that measures the unit of delays. All back ends have the same one, so
+/// that they meet the same delays.
+Scenario typical_scenario(const Scenario& scenario) {
+  Scenario typical = calm_scenario(scenario);
+  // The ideal switch has no such network.
+  if (scenario.topology == Topology::kFile || scenario.workers > wire::kSourcesMax) return typical;
+  typical.backend = Backend::kIdeal;
+  typical.topology = Topology::kStar;
+  typical.payload = Payload::kElided;
+  typical.mitigation.quorum = 0;
+  typical.link.faults = {};
+  typical.host.retransmission = false;
+  return typical;
+}
+
+/// Returns the unit of the pattern's delays: given, or measured.
 Result<Duration> typical_iteration(const Scenario& scenario) {
   if (!needs_typical_iteration(scenario)) return Duration();
   if (scenario.straggler.typical_iteration != Duration()) {
     return scenario.straggler.typical_iteration;
   }
-  auto cluster = Cluster::create(calm_scenario(scenario), Duration(), nullptr);
+  auto cluster = Cluster::create(typical_scenario(scenario), Duration(), nullptr);
   if (!cluster) return tl::unexpected(cluster.error());
   const auto result = (*cluster)->run();
   if (!result) return tl::unexpected(result.error());

@@ -19,8 +19,8 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "engine/model/parameters.h"
-#include "host/congestion_window.h"
-#include "host/switchml_config.h"
+#include "host/switchml/switchml_config.h"
+#include "host/trio_ml/congestion_window.h"
 #include "net/link_config.h"
 
 namespace tributary::lab {
@@ -153,14 +153,14 @@ struct ModelSettings {
   /// Whether the next iteration's forward pass goes through a bucket's layers as soon as their sum
   /// has come, and not only after all sums (BytePS paper §5, §8).
   bool overlap_forward = false;
-  // Parts of an iteration besides computation. By default there are none, as with data in memory and
-  // a NIC that reads the GPU's memory.
+  // Parts of an iteration besides computation. By default there are none, as with data in memory
+  // and a NIC that reads the GPU's memory.
   /// Whether buckets leave while the backward pass continues, as in DDP, or after it.
   bool overlap_backward = true;
   /// The input pipeline's time that no computation hides, before each forward pass.
   Duration input = Duration();
-  /// Rate of the copies between the GPU's memory and the host's, either way; 0: no copies. A PCIe 3.0
-  /// x16 slot reaches 105 (BytePS paper §4.2.1: 13.1 GB/s).
+  /// Rate of the copies between the GPU's memory and the host's, either way; 0: no copies. A PCIe
+  /// 3.0 x16 slot reaches 105 (BytePS paper §4.2.1: 13.1 GB/s).
   double staging_gbps = 0;
   /// Iterations that a worker computes alone before it exchanges anything: local SGD, the simplest
   /// case of bounded staleness. 1: every iteration has traffic.
@@ -170,8 +170,9 @@ struct ModelSettings {
 struct StragglerSettings {
   PatternSet pattern = Straggling::kNone;
   double probability = 0;  ///< slow-worker: that a delay point delays (Trio paper §6.1).
-  /// Mean iteration without stragglers, the unit of delays. Zero: a short run of the same scenario
-  /// without stragglers measures it.
+  /// Mean iteration without stragglers, the unit of delays. Zero: a short run on the back end
+  /// `ideal` measures it, the same for all back ends. With a topology file or more than 256
+  /// workers, the scenario's own back end does.
   Duration typical_iteration = Duration();
   uint32_t worker = 0;  ///< Rank of the one straggler, for patterns that have one.
   /// Ranks of the stragglers; if not empty, they replace `worker`, and the patterns that otherwise
@@ -199,7 +200,8 @@ struct MitigationSettings {
   uint32_t history = 64;
   /// waiting-switch: contributions that complete a block; later ones are dropped. 0: all workers'.
   /// With backup workers it is the number of the others (Chen et al., "Revisiting Distributed
-  /// Synchronous SGD", 2016); with more than half of the workers, a majority (Eager-SGD, PPoPP 2020).
+  /// Synchronous SGD", 2016); with more than half of the workers, a majority (Eager-SGD, PPoPP
+  /// 2020).
   uint32_t quorum = 0;
   CatchUp catch_up = CatchUp::kSkip;
   OnDesynchronised on_desynchronised = OnDesynchronised::kDrop;
@@ -220,11 +222,12 @@ struct HostSettings {
   /// packets.
   bool retransmission = false;
   Duration deadline = seconds(60);  ///< Longest wait for a peer (virtual time).
-  /// The reaction to ECN marks: the window of packets in flight shrinks (host/congestion_window.h).
-  /// kNone as in the Trio and SwitchML papers.
+  /// The reaction to ECN marks: the window of packets in flight shrinks
+  /// (host/trio_ml/congestion_window.h). kNone as in the Trio and SwitchML papers.
   host::CongestionControl congestion = host::CongestionControl::kNone;
   /// Priorities of buckets, as with CommunicatorConfig::priorities. Those needed first in the
-  /// forward pass have one each; all others have the last one. 1: buckets leave as they become ready.
+  /// forward pass have one each; all others have the last one. 1: buckets leave as they become
+  /// ready.
   uint32_t priorities = 1;
 
   /// Packets of one round in either direction. Source: DPDK's usual burst.

@@ -44,8 +44,8 @@ bool uses_switchml(const Scenario& scenario) {
 bool is_sharded(const Scenario& scenario) {
   return scenario.backend == Backend::kSharded || scenario.backend == Backend::kShardedLive;
 }
-/// Tells whether blocks complete without late workers, who can then fetch results that were kept, or
-/// skip computation. SwitchML's workers cannot.
+/// Tells whether blocks complete without late workers, who can then fetch results that were kept,
+/// or skip computation. SwitchML's workers cannot.
 bool lets_workers_skip(const Scenario& scenario) {
   const BackendKind& backend = backend_kind(scenario.backend);
   return leaves_out_late(scenario, backend) && backend.switchml == nullptr;

@@ -84,8 +84,8 @@ struct Setting {
 
 /// Refuses the first of the settings that has no effect in the scenario, because the key that would
 /// read it has another value: a probability without slow workers, buckets of a model that has its
-/// own. Also refuses straggler patterns that can never act. Sweeps and comparisons do not call this,
-/// because a value may matter at some of their points only.
+/// own. Also refuses straggler patterns that can never act. Sweeps and comparisons do not call
+/// this, because a value may matter at some of their points only.
 [[nodiscard]] Result<void> check_effects(const Scenario& scenario,
                                          std::span<const Setting> settings);
 

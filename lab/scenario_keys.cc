@@ -354,7 +354,7 @@ void add_straggler_keys(Keys& keys) {
       [](auto& s) -> auto& { return s.straggler.probability; }));
   keys.push_back(time_key(
       "straggler.typical_iteration_ms",
-      "iteration time that delays are multiples of; 0: measure it",
+      "iteration time that delays are multiples of; 0: measure it with backend=ideal",
       [](auto& s) -> auto& { return s.straggler.typical_iteration; }));
   keys.push_back(uint_key(
       "straggler.worker", 0, kWorkersMax - 1, "the worker of patterns with a single straggler",

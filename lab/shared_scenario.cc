@@ -27,7 +27,8 @@ tl::unexpected<Error> refused(const SharedJob& job, const std::string& key,
       fmt::format("{}{}={} is not allowed; allowed: {}", prefix_of(job), key, value, allowed));
 }
 
-/// Returns a scenario with only the network's keys, for a back end to which everything else is free.
+/// Returns a scenario with only the network's keys, for a back end to which everything else is
+/// free.
 Scenario network_alone(const Scenario& network) {
   Scenario alone;
   alone.backend = Backend::kRing;

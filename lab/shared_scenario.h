@@ -23,8 +23,8 @@
 
 namespace tributary::lab {
 
-/// Most jobs in one network. Assumed: more than a rack of hosts has; each job with its channels takes
-/// ids of the wire format's 256.
+/// Most jobs in one network. Assumed: more than a rack of hosts has; each job with its channels
+/// takes ids of the wire format's 256.
 inline constexpr uint32_t kSharedJobsMax = 32;
 
 struct SharedJob {

@@ -25,8 +25,8 @@ namespace tributary::lab {
 /// Returns whether a file describes several jobs: whether it has a key "job".
 [[nodiscard]] Result<bool> names_jobs(const std::string& path);
 
-/// Reads a file, and sets `settings` over it: over the network's keys and, except for `workers`, over
-/// each job's. The result has passed check().
+/// Reads a file, and sets `settings` over it: over the network's keys and, except for `workers`,
+/// over each job's. The result has passed check().
 ///
 /// - A job without `seed` gets one from the network's seed and the job's name.
 /// - Jobs with `hosts` are placed first, then the others in the order of their names, on the lowest

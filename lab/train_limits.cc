@@ -23,8 +23,8 @@ struct Links {
 };
 
 /// Returns the links that exist in the scenario and that its keys set. At a switch that adds, each
-/// worker has a cable of its own, and a leaf sends one stream of sums up. The cable of a server, and
-/// the cable of an aggregator behind a leaf, carry the packets of all workers.
+/// worker has a cable of its own, and a leaf sends one stream of sums up. The cable of a server,
+/// and the cable of an aggregator behind a leaf, carry the packets of all workers.
 std::vector<Links> links_of(const Scenario& scenario, const BackendKind& backend) {
   if (scenario.topology == Topology::kFile) return {};
   const bool servers = backend.placement != Placement::kSwitch;
@@ -41,8 +41,8 @@ Refusal refused(const std::string& key, uint64_t value, const std::string& allow
           .text = fmt::format("{}={} is not allowed; allowed: {}", key, value, allowed)};
 }
 
-/// Returns the longest train, a power of two, that `bytes` bytes can hold if a packet has `each` bytes;
-/// at least 1.
+/// Returns the longest train, a power of two, that `bytes` bytes can hold if a packet has `each`
+/// bytes; at least 1.
 uint64_t longest_train(uint64_t bytes, uint64_t each) {
   return std::max<uint64_t>(std::bit_floor(bytes / each), 1);
 }

@@ -21,8 +21,8 @@ namespace tributary::lab {
 /// Returns the bytes on the wire of a full packet of the back end's workers.
 [[nodiscard]] uint64_t wire_bytes_of_packet(const Scenario& scenario, const BackendKind& backend);
 
-/// Refuses a queue that is shorter than a packet, and a train that is longer than a queue. Checks the
-/// links that the scenario's keys set; a topology file has queues of its own.
+/// Refuses a queue that is shorter than a packet, and a train that is longer than a queue. Checks
+/// the links that the scenario's keys set; a topology file has queues of its own.
 [[nodiscard]] std::optional<Refusal> check_queues(const Scenario& scenario,
                                                   const BackendKind& backend);
 

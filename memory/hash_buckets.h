@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// The buckets of a hash table in shared memory: the addresses that a hash operation on a key visits
-/// (Trio paper §3.1). Machines that model time price an operation by them.
+/// The buckets of a hash table in shared memory: the addresses that a hash operation on a key
+/// visits (Trio paper §3.1). Machines that model time price an operation by them.
 ///
-/// Model:   A key's hash names its home bucket. Keys beyond the kKeysPerBucket that fit there are in
-///          overflow buckets. An operation visits the home bucket and its overflow buckets, one
+/// Model:   A key's hash names its home bucket. Keys beyond the kKeysPerBucket that fit there are
+///          in overflow buckets. An operation visits the home bucket and its overflow buckets, one
 ///          after the other. The paper does not describe the table ("assumed").
 /// Shapes:  A power of two of buckets, with at least two places for each key.
 /// Threads: Owned by one thread.
@@ -64,7 +64,7 @@ class HashBuckets {
   /// Erases all keys.
   void clear() { std::fill(keys_.begin(), keys_.end(), 0); }
 
-  // --- Addresses (@pre the table has a place) -------------------------------------------------------
+  // --- Addresses (@pre the table has a place) ----------------------------------------------------
 
   /// Returns the home bucket of a key.
   [[nodiscard]] const std::byte* home_of(uint64_t hash) const {
@@ -75,8 +75,8 @@ class HashBuckets {
     const uint32_t keys = keys_[index_of(home)];
     return std::max(1U, (keys + kKeysPerBucket - 1) / kKeysPerBucket);
   }
-  /// Returns a bucket of a home's chain; 0 is the home bucket. An overflow bucket counts as lying in
-  /// the bucket as far behind the home. Assumed: like any other bucket's, its bank is unrelated to
+  /// Returns a bucket of a home's chain; 0 is the home bucket. Charges overflow bucket n of a home
+  /// at the address of bucket home + n. Assumed: like any other bucket's, its bank is unrelated to
   /// those of the keys that are in use at the same time.
   [[nodiscard]] const std::byte* chained(const void* home, uint32_t number) const {
     return place_.first + ((index_of(home) + number) & place_.bucket_mask) * kHashBucketBytes;

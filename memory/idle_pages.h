@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Returns the pages of idle memory to the operating system, a slice at a time, so that a core can do
-/// it between two bursts.
+/// Returns the pages of idle memory to the operating system, a slice at a time, so that a core can
+/// do it between two bursts.
 ///
 /// Model:   The owner adds ranges of unused bytes, and calls return_slice() until
 ///          is_done(). Their bytes are undefined afterwards. The addresses stay valid: the kernel

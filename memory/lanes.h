@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// The leaf loops over a payload: gradients as int32 lanes, on the wire as big-endian words of 32 or
-/// 16 bits.
+/// The leaf loops over a payload: gradients as int32 lanes, on the wire as big-endian words.
 ///
 /// Model:   The work of the RMW engines on an aggregation buffer, one packet's payload at a time.
 ///          Sums wrap modulo 2^32, as in the hardware (Trio paper §6.3).
 /// Shapes:  `to` and `lanes` are [lane_count] of int32, host order; `be` is [lane_count * 4] bytes,
-///          or [lane_count * 2] for 16 bits, of any alignment. `to` and the source must not overlap. lane_count 0 does nothing.
+///          or [lane_count * 2] for 16-bit words, of any alignment. `to` and the source must not
+///          overlap. lane_count 0 does nothing.
 /// Threads: The kernels have no state. The first call chooses the variant. Any thread may make it,
 ///          even during static initialisation.
 /// Memory:  No allocation.

@@ -100,7 +100,7 @@ class RecordStore {
 
   /// Returns the record of `key`, or null. Sets its REF flag.
   [[nodiscard]] Record* lookup(const Key& key) { return lookup(key, hash_of(key)); }
-  /// The same. @param hash hash_of(key)
+  /// Looks up a key whose hash the caller knows. @param hash hash_of(key)
   [[nodiscard]] Record* lookup(const Key& key, uint64_t hash) {
     const uint32_t slot = find_slot(key, hash);
     if (slot == kNoSlot) {
@@ -119,7 +119,7 @@ class RecordStore {
     return slot == kNoSlot ? nullptr : &slab_[slot];
   }
 
-  // --- Prefetching ---------------------------------------------------------------------------------
+  // --- Prefetching -------------------------------------------------------------------------------
   // prefetch_index() for some packets, then prefetch_record() for each of them, overlaps their
   // latencies.
 
@@ -127,7 +127,8 @@ class RecordStore {
   [[nodiscard]] uint64_t hash_of(const Key& key) const { return index_hash_(key); }
   /// Prefetches the place of a key in the index.
   void prefetch_index(uint64_t hash) const { index_.prefetch(hash); }
-  /// Prefetches the key and `size_bytes` of its record from `offset_bytes` on, if there is a record.
+  /// Prefetches the key and `size_bytes` of its record from `offset_bytes` on, if there is a
+  /// record.
   /// @pre prefetch_index(hash), some time before.
   void prefetch_record(uint64_t hash, uint32_t offset_bytes = 0, uint32_t size_bytes = 1) const {
     const uint32_t slot = index_.guess(hash);
@@ -155,8 +156,8 @@ class RecordStore {
   }
 
   /// Clears the REF flag of each live record in slots [begin, end) and calls
-  /// `visit(slot, key, record, idle)`; `idle` tells that the flag was already clear. visit may erase
-  /// the record passed to it.
+  /// `visit(slot, key, record, idle)`; `idle` tells that the flag was already clear. visit may
+  /// erase the record passed to it.
   template <class F>
   void scan(uint32_t begin, uint32_t end, F&& visit) {
     TRIB_ASSERT(begin <= end && end <= capacity());
@@ -178,7 +179,7 @@ class RecordStore {
     return static_cast<uint32_t>(slot);
   }
 
-  // --- By slot, for timers. A slot may be free, or belong to another key than before. -------------
+  // --- By slot, for timers. A slot may be free, or belong to another key than before. ------------
 
   /// Returns the record in a slot: the last one, if the slot is free now. @pre The slot has held a
   /// record.
@@ -196,7 +197,7 @@ class RecordStore {
   /// Returns the live slots from `begin` on, a multiple of 64, as bits of one word.
   [[nodiscard]] uint64_t live_mask(uint32_t begin) const { return bits_.live_mask(begin); }
 
-  // --- Targets of XTXNs (@pre the store has a Place) -----------------------------------------------
+  // --- Targets of XTXNs (@pre the store has a Place) ---------------------------------------------
 
   /// Returns the bucket of a key.
   [[nodiscard]] const std::byte* bucket_of(const Key& key) const {

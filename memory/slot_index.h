@@ -37,8 +37,8 @@ class SlotIndex {
   /// Prefetches the bucket that a look-up reads first.
   void prefetch(uint64_t hash) const { __builtin_prefetch(&buckets_[hash & mask_]); }
 
-  /// Returns a slot that the first bucket has for `hash`, or kNoSlot. Its key may be another one; for
-  /// prefetching.
+  /// Returns a slot that the first bucket has for `hash`, or kNoSlot. Its key may be another one;
+  /// for prefetching.
   [[nodiscard]] uint32_t guess(uint64_t hash) const {
     const Bucket& bucket = buckets_[hash & mask_];
     const uint32_t matches = matches_of(bucket, tag_of(hash));

@@ -36,8 +36,9 @@ inline constexpr uint32_t kXtxnBytesMax = 2048;
 /// register. §3.1 limits the accesses of an instruction but does not state their width.
 inline constexpr uint32_t kLmemAccessBytes = kRegisterBytes;
 
-/// Most instructions and XTXNs of one thread. One with more is in a loop that does not end. Assumed: the
-/// longest threads are timers that visit millions of records and make some steps at each.
+/// Most instructions and XTXNs of one thread. One with more is in a loop that does not end.
+/// Assumed: the longest threads are timers that visit millions of records and make some steps at
+/// each.
 inline constexpr uint64_t kThreadStepsMax = 200'000'000;
 
 /// The accesses of one instruction. A byte or register that it accesses twice counts once, because
@@ -59,12 +60,12 @@ struct AccessCount {
 [[nodiscard]] AccessCount largest(const AccessCount& a, const AccessCount& b);
 
 /// Stops the process unless the XTXN has a target and a size that the memory serves: 1 to
-/// kXtxnBytesMax. The size of an operation of the program's own (kFetchAndOp) has no upper limit. The
-/// machine itself makes requests to the Packet Buffer, which are not checked.
+/// kXtxnBytesMax. The size of an operation of the program's own (kFetchAndOp) has no upper limit.
+/// The machine itself makes requests to the Packet Buffer, which are not checked.
 void check_xtxn(const Xtxn& xtxn, const std::source_location& place);
 
-/// Returns "FILE:LINE", with the path that the compiler has for the file: in this project, from the top
-/// of the source tree.
+/// Returns "FILE:LINE", with the path that the compiler has for the file: in this project, from the
+/// top of the source tree.
 [[nodiscard]] std::string place_text(const std::source_location& place);
 
 class AccessMeter {

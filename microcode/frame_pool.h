@@ -27,8 +27,8 @@ inline constexpr uint32_t kLmemBytes = 1280;
 /// Subroutine nesting of a PPE. Source: Trio paper §2.2 ("nested up to eight levels deep").
 inline constexpr uint32_t kCallDepthMax = 8;
 
-/// First bytes of a packet, its head, which a thread finds in its local memory at the start. The rest
-/// is the tail. Source: Trio paper §4 ("head, which holds the first 192 bytes").
+/// First bytes of a packet, its head, which a thread finds in its local memory at the start. The
+/// rest is the tail. Source: Trio paper §4 ("head, which holds the first 192 bytes").
 inline constexpr uint32_t kHeadBytes = 192;
 /// Bytes before the head in local memory, for headers that a program prepends. Assumed: enough for
 /// Ethernet, IPv6 and a tunnel's header of 10 bytes.

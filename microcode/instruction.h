@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
 /// Instruction marks: a program marks the start of each of its microcode instructions and declares
-/// the most that it reads and writes. The live machine compiles the marks away. The modelled machine
-/// counts them, charges their time, and stops a program that exceeds its declaration
+/// the most that it reads and writes. The live machine compiles the marks away. The modelled
+/// machine counts them, charges their time, and stops a program that exceeds its declaration
 /// (access_meter.h).
 ///
 /// Budget:  "Typically, a single Microcode instruction can perform four registers or two local

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Reads and writes of a thread's local memory, outside the packet's head. On a metered machine they
-/// count. On other machines they are plain.
+/// Reads and writes of a thread's local memory, outside the packet's head. On a metered machine
+/// they count. On other machines they are plain.
 ///
-///   const uint32_t port = microcode::load(m, key.port);    // One read of the current instruction.
-///   microcode::store(m, key.protocol, protocol);           // One write of the current instruction.
+///   const uint32_t port = microcode::load(m, key.port);    // One read of the instruction.
+///   microcode::store(m, key.protocol, protocol);           // One write of the instruction.
 ///   microcode::note_store(m, head.data(), head.size());    // Bytes that other code writes.
 ///
 /// Tests: tests/microcode/access_meter_test.cc

@@ -93,7 +93,8 @@ struct ResultLanes {
   uint8_t shift = 0;  ///< For k16 only.
 };
 
-/// Most bytes of a tail that one XTXN moves, and bytes written at once to a result. Source: Trio §4.
+/// Most bytes of a tail that one XTXN moves, and bytes written at once to a result. Source: Trio
+/// §4.
 inline constexpr uint32_t kTailChunkBytes = 64;
 inline constexpr uint32_t kResultChunkBytes = 256;
 
@@ -133,9 +134,9 @@ concept Machine = requires(M m, const M& c, Instruction instruction, Xtxn xtxn, 
 
   /// Issue an XTXN that copies bytes of the tail to local memory, or from there to the tail (Trio
   /// paper §2.2, §3.1). Offsets count from the tail's first byte, which follows the head. co_await
-  /// them. The reply of read_tail() is the number of bytes copied (uint32_t): fewer than chunk.size()
-  /// at the tail's end, 0 past it. @pre the packet is a frame; at most kTailChunkBytes; bytes to
-  /// write lie within the tail; the span stays valid until the reply.
+  /// them. The reply of read_tail() is the number of bytes copied (uint32_t): fewer than
+  /// chunk.size() at the tail's end, 0 past it. @pre the packet is a frame; at most
+  /// kTailChunkBytes; bytes to write lie within the tail; the span stays valid until the reply.
   m.read_tail(count /* offset_bytes */, chunk);
   m.write_tail(count /* offset_bytes */, bytes);
 

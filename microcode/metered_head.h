@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
 /// A packet head that reports each read to an access meter. It has the functions of PacketHead and
-/// wire::View, so that a program's source is the same on each machine. It has no bytes(): nothing can
-/// measure reads through a pointer.
+/// wire::View, so that a program's source is the same on each machine. It has no bytes(): nothing
+/// can measure reads through a pointer.
 ///
 /// Errors: As PacketHead. Bytes that a program reads as a PacketHead are not counted.
 /// Tests:  tests/microcode/metered_head_test.cc

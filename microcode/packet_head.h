@@ -3,8 +3,8 @@
 /// The packet head: the first bytes of a packet, which a PPE thread finds in its local memory
 /// (Trio paper §4).
 ///
-/// Errors:  view() returns nothing if the head ends before the header does. read() past the head is a
-///          bug of the program.
+/// Errors:  view() returns nothing if the head ends before the header does. read() past the head is
+///          a bug of the program.
 /// Tests:   tests/microcode/packet_head_test.cc
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// The rules that a packet program must keep, as errors state them (TRIB_REQUIRE, TRIB_REQUIRE_AT), and
-/// the end of a program that lets an exception escape.
+/// The rules that a packet program must keep, as errors state them (TRIB_REQUIRE, TRIB_REQUIRE_AT),
+/// and the end of a program that lets an exception escape.
 ///
 /// Tests: tests/microcode/thread_test.cc, tests/programs/program_rules_test.cc
 #pragma once

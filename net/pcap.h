@@ -7,8 +7,8 @@
 ///          packet's time is the time at which its last bit leaves.
 /// Trains:  A packet that stands for k is in the file once.
 /// Threads: One.
-/// Errors:  open() refuses a file that cannot be written or that is another file; finish() reports a
-///          later write error.
+/// Errors:  open() refuses a file that cannot be written or that is another file; finish() reports
+///          a later write error.
 /// Source:  draft-ietf-opsawg-pcap, RFC 791, 768, 8200, 1071 (checksum), 1112 (multicast MAC).
 /// Tests:   tests/net/pcap_test.cc
 #pragma once

@@ -90,8 +90,8 @@ struct TwoLevelShape {
   LinkConfig uplink{};  ///< Between leaf and top.
 };
 [[nodiscard]] Topology two_level(const TwoLevelShape& shape);
-/// The same shape inside one chassis (Trio paper Figure 11b): the leaves are its PFEs, the uplinks
-/// its fabric.
+/// Returns two levels inside one chassis (Trio paper Figure 11b): the leaves are its PFEs, the
+/// uplinks its fabric.
 [[nodiscard]] Topology chassis(const TwoLevelShape& shape);
 
 /// Leaves with workers; each leaf has a cable to each spine.

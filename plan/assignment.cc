@@ -31,8 +31,8 @@ std::optional<double> equation_seconds(std::span<const Machine> machines,
   return byteps_optimum(workers, spares) * tensor.bytes * tensor.wire_ratio / rate;
 }
 
-/// Returns the time of the best ring: its slowest link carries 2(n - 1)/n tensors, and its slowest CPU
-/// adds (n - 1)/n tensors.
+/// Returns the time of the best ring: its slowest link carries 2(n - 1)/n tensors, and its slowest
+/// CPU adds (n - 1)/n tensors.
 double ring_seconds(std::span<const Machine> machines, const TensorSize& tensor) {
   double rate_min = kUnlimited;
   double sum_min = kUnlimited;

@@ -68,7 +68,8 @@ double sum_of_most(std::span<const ShareLimits> limits, double x) {
   return sum;
 }
 
-/// Returns, ascending from `x_min`, every x at which the slope of a machine's largest share changes.
+/// Returns, ascending from `x_min`, every x at which the slope of a machine's largest share
+/// changes.
 std::vector<double> breakpoints(std::span<const ShareLimits> limits, double x_min) {
   std::vector<double> points{x_min};
   const auto add = [&](double x) {

@@ -3,8 +3,8 @@
 /// A number that ranks compare at the join: equal lists of aggregators and weights have equal
 /// digests, on every machine and compiler.
 ///
-/// Source:  FNV-1a (base/fnv.h). It finds mistakes; it is not protection against forgers, who cannot
-///          join without the session's keys.
+/// Source:  FNV-1a (base/fnv.h). It finds mistakes; it is not protection against forgers, who
+///          cannot join without the session's keys.
 /// Threads: Pure functions.
 /// Errors:  None.
 /// Tests:   tests/plan/plan_digest_test.cc

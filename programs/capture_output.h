@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// The output of a run over a capture: the packets that a program forwards, and the messages that it
-/// makes.
+/// The output of a run over a capture: the packets that a program forwards, and the messages that
+/// it makes.
 ///
 /// Threads: One.
 /// Errors:  problem() keeps the first failed write; later packets are counted, but not written.
@@ -39,7 +39,8 @@ class CaptureOutput {
 
   /// Takes a packet that the program forwards.
   /// @param whole     As the program has left it.
-  /// @param cut_bytes Bytes at its end that the input's capture does not hold, nor will the output's.
+  /// @param cut_bytes Bytes at its end that the input's capture does not hold, nor will the
+  ///                  output's.
   void forward(io::CaptureTime at, std::span<const std::byte> whole, uint32_t cut_bytes) {
     const size_t held = whole.size() - std::min<size_t>(whole.size(), cut_bytes);
     const io::CapturedPacket packet{at, whole.first(held), static_cast<uint32_t>(whole.size())};

@@ -22,8 +22,9 @@
 
 namespace tributary::programs {
 
-/// Largest packet of a run: Ethernet, two VLAN tags, and the largest packet of IPv6, such as a train of
-/// packets that a card has joined (GRO). Source: RFC 8200 §3 (16-bit length behind 40 bytes of header).
+/// Largest packet of a run: Ethernet, two VLAN tags, and the largest packet of IPv6, such as a
+/// train of packets that a card has joined (GRO). Source: RFC 8200 §3 (16-bit length behind 40
+/// bytes of header).
 inline constexpr uint32_t kPacketBytesLimit = 14 + 2 * 4 + 40 + 65'535;
 
 /// The files and the machine of a run. The program's settings are separate.
@@ -34,7 +35,8 @@ struct RunRequest {
   std::string ipfix = {};    ///< File of flow records, IPFIX; empty for none.
   /// The modelled machine; none: the live one.
   std::optional<engine::Parameters> model = {};
-  uint32_t packet_bytes_max = kPacketBytesLimit;  ///< Longer packets are counted and left out.
+  uint32_t packet_bytes_max =
+      kPacketBytesLimit;  ///< Longer input packets are counted and left out.
   /// When it becomes true, the run ends as at the end of the input; null: never.
   const std::atomic<bool>* stop = nullptr;
 };

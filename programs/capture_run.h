@@ -26,8 +26,8 @@ struct CaptureFiles {
   std::optional<io::CaptureWriter> writer;
 };
 
-/// Opens the input and reads its first packet. The caller has made sure that no output is the file of
-/// the input or of another output.
+/// Opens the input and reads its first packet. The caller has made sure that no output is the file
+/// of the input or of another output.
 [[nodiscard]] Result<CaptureFiles> open_input(const RunRequest& request);
 
 /// Opens the output, which empties it. Call it when nothing else can refuse the run.
@@ -51,7 +51,8 @@ RunEnd run_over_capture(Instance& instance, const RunRequest& request, CaptureFi
   const auto started_at = std::chrono::steady_clock::now();
   if (request.model) {
     engine::Parameters parameters = *request.model;
-    parameters.packet_bytes_max = std::max(request.packet_bytes_max, engine::kHeadBytes);
+    // The program's messages may be longer than the longest packet of the input.
+    parameters.packet_bytes_max = std::max(request.packet_bytes_max, parameters.packet_bytes_max);
     end.report.model =
         run_on_model(instance.app(), parameters, instance.memory(), files.feed, output);
     end.report.dropped = end.report.model->pfe.dropped;
@@ -79,6 +80,11 @@ RunEnd run_over_capture(Instance& instance, const RunRequest& request, CaptureFi
 /// CaptureProgram::run of a program.
 template <ProgramInstance Instance>
 Result<RunEnd> run_program(const KeyValues& settings, const RunRequest& request) {
+  if constexpr (requires { Instance::check_capture(settings); }) {
+    if (const auto good = Instance::check_capture(settings); !good) {
+      return tl::unexpected(good.error());
+    }
+  }
   auto files = open_input(request);
   if (!files) return tl::unexpected(files.error());
   auto instance = Instance::create(

@@ -101,6 +101,9 @@ Result<GuardConfig> config_of(const KeyValues& settings, const InstanceTerms& te
     if (!allowed) return failure_in("allow: ", allowed.error());
     config.allowed = *std::move(allowed);
   }
+  if (settings.is_written("timeout-ms") && !settings.flag("timeout-active")) {
+    return failure("timeout-ms has no effect; allowed: none, or any with timeout-active");
+  }
   config.dry_run = settings.flag("dry-run");
   config.detect_time = settings.duration("detect-ms");
   config.recover_time = settings.duration("recover-ms");
@@ -140,6 +143,7 @@ class GuardInstance {
   App app() { return App(*state_); }
   memory::SharedMemory& memory() { return memory_; }
   FloodScore& score() { return score_; }
+  void set_time_zero(io::CaptureTime time_zero) { time_zero_ = time_zero; }
   [[nodiscard]] std::vector<OutcomeCount> outcomes() const {
     const auto name_of = [](uint32_t i) {
       return guard::to_string(static_cast<guard::Outcome>(i));
@@ -291,7 +295,7 @@ class GuardInstance {
 
   memory::SharedMemory memory_;
   const Instant start_;
-  const io::CaptureTime time_zero_;
+  io::CaptureTime time_zero_;
   std::unique_ptr<guard::GuardState> state_;
   FloodScore score_;
   uint64_t noted_ = 0;       ///< Entries of the report that take_events() has seen.

@@ -6,10 +6,13 @@
 /// Threads: One thread owns the object; it contains the cores. Any thread may call stats() and
 ///          core_states().
 /// Errors:  start() returns one line. Counters record lost packets.
-/// Tests:   tests/system/inline_test.cc
+/// Tests:   tests/programs/live_service_test.cc, tests/system/inline_test.cc
 #pragma once
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <chrono>
 #include <iterator>
 #include <memory>
 #include <mutex>
@@ -52,6 +55,10 @@ struct LiveCoreState {
   std::vector<std::string> notices;    ///< Likewise.
 };
 
+/// Smaller changes of the system clock against the monotonic one are errors of reading both: the
+/// kernel slews both alike (clock_gettime(2)). Assumed.
+inline constexpr std::chrono::nanoseconds kClockStepMin = std::chrono::milliseconds(1);
+
 /// A program that runs. Ends with stop() or the destructor.
 class LiveService {
  public:
@@ -62,11 +69,14 @@ class LiveService {
   [[nodiscard]] virtual nlohmann::json stats() = 0;
   /// Returns the state of each core. @param now The present time; the notices count from it.
   [[nodiscard]] virtual std::vector<LiveCoreState> core_states(Instant now) = 0;
-  /// Returns the index of a core that another of these functions waits for. A signal handler may call
-  /// it.
+  /// Returns the index of a core that another of these functions waits for. A signal handler may
+  /// call it.
   [[nodiscard]] virtual std::optional<uint32_t> late_core() const noexcept = 0;
   /// Returns the events since the previous call, oldest first for each core.
   [[nodiscard]] virtual std::vector<ProgramEvent> take_events() = 0;
+  /// Tells the programs the time of day of Instant 0 if it has moved by kClockStepMin or more. It
+  /// moves when the system clock is set, or the machine sleeps.
+  virtual void set_time_zero(io::CaptureTime time_zero) = 0;
   /// Returns why the files of records are not complete.
   [[nodiscard]] virtual std::optional<Error> problem() const = 0;
   /// Returns one sentence for each setting that slows the ports down or puts them at risk.
@@ -88,6 +98,7 @@ class LiveServiceOf final : public LiveService {
   static Result<std::unique_ptr<LiveService>> start(const KeyValues& settings,
                                                     const ServeRequest& request,
                                                     const InstanceTerms& terms) {
+    if (const auto good = check_cores(request.cores); !good) return tl::unexpected(good.error());
     auto opened = io::InlinePort::open({.sides = request.sides,
                                         .receive_buffer_bytes = request.buffer_mb << 20,
                                         .steering = Instance::kSteering},
@@ -95,6 +106,7 @@ class LiveServiceOf final : public LiveService {
     if (!opened) return tl::unexpected(opened.error());
     std::unique_ptr<LiveServiceOf> service(new LiveServiceOf());
     service->warnings_ = std::move(opened->warnings);
+    service->time_zero_ = terms.time_zero;
     std::vector<std::string> interfaces;
     for (const io::InlineSideSpec& side : request.sides) {
       if (!side.interface().empty()) interfaces.push_back(side.interface());
@@ -201,6 +213,15 @@ class LiveServiceOf final : public LiveService {
     return events;
   }
 
+  void set_time_zero([[maybe_unused]] io::CaptureTime time_zero) override {
+    if constexpr (requires(Instance & instance) { instance.set_time_zero(time_zero); }) {
+      const std::lock_guard lock(mutex_);
+      if (std::chrono::abs(time_zero - time_zero_) < kClockStepMin) return;
+      time_zero_ = time_zero;
+      visit_all([&](uint32_t, Instance& instance, auto&) { instance.set_time_zero(time_zero); });
+    }
+  }
+
   [[nodiscard]] std::optional<Error> problem() const override {
     return relay_ ? relay_->problem() : std::nullopt;
   }
@@ -214,6 +235,21 @@ class LiveServiceOf final : public LiveService {
     std::unique_ptr<ProgramPort> port;
     std::unique_ptr<engine::LiveEngine<App>> engine;
   };
+
+  /// Refuses more cores than the program allows.
+  [[nodiscard]] static Result<void> check_cores([[maybe_unused]] uint32_t cores) {
+    if constexpr (requires { Instance::kCoresMax; }) {
+      constexpr uint32_t kMax = Instance::kCoresMax;
+      if (cores > kMax) {
+        return failure(fmt::format(
+            "--cores={} is refused; allowed for the program {}: {}, because each core has a state "
+            "of "
+            "its own",
+            cores, Instance::settings().name(), kMax == 1 ? "1" : fmt::format("1 to {}", kMax)));
+      }
+    }
+    return {};
+  }
 
   /// Calls `visit` for each core between two of its bursts, for all cores at the same time. Returns
   /// after the last call. @pre mutex_ is held.
@@ -286,7 +322,8 @@ class LiveServiceOf final : public LiveService {
   std::vector<std::string> warnings_;
   std::optional<io::LinkWatch> links_;  ///< Set by start().
   bool has_told_problem_ = false;
-  std::mutex mutex_;  ///< Serialises the threads that inspect or stop the engines.
+  io::CaptureTime time_zero_;  ///< That of the programs.
+  std::mutex mutex_;           ///< Serialises the threads that inspect or stop the engines.
 };
 
 }  // namespace tributary::programs

@@ -3,9 +3,9 @@
 /// Passes the messages that a program makes on live traffic to a handler that writes files, in a
 /// thread of its own.
 ///
-/// Model:   A core appends to a buffer; the thread takes the whole buffer by swapping it with an empty
-///          one. The lock is held for a copy of one message or for the swap, never for a write.
-/// Threads: push() by any core; everything else by the owner. The handler runs in the relay's thread.
+/// Model:   A core appends to a buffer. The thread swaps the buffer with an empty one. The lock is
+///          held for a copy of one message or for the swap, never for a write.
+/// Threads: push() by any core, all else by the owner. The handler runs in the relay's thread.
 /// Errors:  A message that finds no room is lost and counted. After the first error of the handler,
 ///          all messages are lost; problem() keeps the error.
 /// Memory:  Two buffers of `room_bytes`, reserved at the start and touched only as far as used.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Makes a whole program from its state, the code of one packet and, if it has timers, the code of a
-/// timer thread. Programs that send packets of their own are ProgramInstances like those of this
+/// Makes a whole program from its state, the code of one packet and, if it has timers, the code of
+/// a timer thread. Programs that send packets of their own are ProgramInstances like those of this
 /// folder.
 ///
 /// Threads: As the machine that runs it.
@@ -9,11 +9,14 @@
 /// Tests:   tests/programs/packet_program_test.cc
 #pragma once
 
+#include <concepts>
+#include <cstdint>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -39,13 +42,54 @@ concept CreatesState = requires(memory::SharedMemory& memory, const KeyValues& s
   };
 };
 
-/// A program with timer threads: visit(m, state, slice) is the coroutine of one, for any machine. It
-/// runs whenever one of `timers` is due; the slice names its part of the records.
+/// A program with timer threads: visit(m, state, slice) is the coroutine of one, for any machine.
+/// It runs whenever one of `timers` is due; the slice names its part of the records.
 template <class C>
 concept HasTimers = requires(C& state, engine::LiveMachine& m, const timers::TimerSlice& slice) {
   { (state.timers) } -> std::same_as<timers::PeriodicTimers&>;
   { C::visit(m, state, slice) } -> std::same_as<microcode::Thread>;
 };
+
+/// Concepts for classes that have a member of a name, in whatever shape: a name that two bases have
+/// is ambiguous. A final class counts as one without the member.
+namespace member {
+struct Names {
+  int details;
+  int outcomes;
+  int timers;
+  int visit;
+};
+template <class C>
+struct AndNames : C, Names {};
+template <class C>
+concept Details = !std::is_final_v<C> && !requires {
+  &AndNames<C>::details;
+};
+template <class C>
+concept Outcomes = !std::is_final_v<C> && !requires {
+  &AndNames<C>::outcomes;
+};
+template <class C>
+concept Timers = !std::is_final_v<C> && !requires {
+  &AndNames<C>::timers;
+};
+template <class C>
+concept Visit = !std::is_final_v<C> && !requires {
+  &AndNames<C>::visit;
+};
+}  // namespace member
+
+/// These are false for a class that has an optional member in a shape that nobody would call.
+template <class C>
+concept HasGoodDetails = !member::Details<C> || requires(const C& code) {
+  { code.details() } -> std::convertible_to<nlohmann::ordered_json>;
+};
+template <class C>
+concept HasGoodOutcomes = !member::Outcomes<C> || requires(const C& code) {
+  { code.outcomes() } -> std::convertible_to<std::vector<OutcomeCount>>;
+};
+template <class C>
+concept HasGoodTimers = !(member::Timers<C> || member::Visit<C>) || HasTimers<C>;
 
 /// A class with the state of a program:
 /// - kName and kSummary for help and errors, and kKeys, its settings;
@@ -54,7 +98,9 @@ concept HasTimers = requires(C& state, engine::LiveMachine& m, const timers::Tim
 /// - process(m, state) is the coroutine of one packet, for any machine;
 /// - timers and visit(), both optional: see HasTimers;
 /// - outcomes() and details(), both optional, add to the report: counters of packets, and a JSON
-///   object whose keys join those of the report.
+///   object whose keys join those of the report;
+/// - kCoresMax, optional, is the largest number of cores on live traffic. Each core has a state of
+///   its own, which sees only the packets of this core.
 template <class C>
 concept PacketCode = CreatesState<C> && requires(C& state, engine::LiveMachine& m) {
   { C::kName } -> std::convertible_to<std::string_view>;
@@ -66,6 +112,18 @@ concept PacketCode = CreatesState<C> && requires(C& state, engine::LiveMachine& 
 /// The ProgramInstance of a PacketCode.
 template <PacketCode Code>
 class PacketProgram {
+  static_assert(HasGoodDetails<Code>,
+                "details() must be public and: nlohmann::ordered_json details() const");
+  static_assert(HasGoodOutcomes<Code>,
+                "outcomes() must be public and: "
+                "std::vector<tributary::programs::OutcomeCount> outcomes() const");
+  static_assert(
+      HasGoodTimers<Code>,
+      "a program with timers must have both, and both public: "
+      "tributary::timers::PeriodicTimers timers; and template <microcode::Machine M> "
+      "static microcode::Thread visit(M& m, STATE& state, timers::TimerSlice slice); give "
+      "members for other purposes other names");
+
  public:
   /// Runs the thread of each packet, for any engine.
   class App {
@@ -101,6 +159,14 @@ class PacketProgram {
     Code* state_;
   };
   static constexpr io::Steering kSteering = io::Steering::kByFlow;
+  static constexpr uint32_t kCoresMax = [] {
+    if constexpr (requires { Code::kCoresMax; }) {
+      static_assert(Code::kCoresMax >= 1, "kCoresMax must be at least 1");
+      return uint32_t{Code::kCoresMax};
+    } else {
+      return UINT32_MAX;
+    }
+  }();
 
   static const KeyTable& settings() {
     static const KeyTable kTable(std::string(Code::kName), Code::kKeys);

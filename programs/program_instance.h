@@ -45,13 +45,22 @@ struct ProgramEvent {
 };
 
 /// `App` is the program for an engine. kSteering says which packets must meet at one core.
-/// outcomes() and details() may be called between bursts. A program that makes messages has
-/// message_handler(request), which returns their handler. A program that drops floods has score(),
-/// which gets the packets of a capture and those that the program forwards. A program that counts
-/// only the packets it drops has kPortsCountForwarded: see outcomes_of(). A program with events has
-/// take_events(), which returns those since the previous call; it too may be called between bursts.
-/// So may gauges() and notices(now), which a program may have: its state, and a line for each thing
-/// that an operator should know at the moment.
+/// outcomes(), details() and set_time_zero() are called between bursts. These members are optional:
+///
+/// | member                   | define it if the program           | when it is used              |
+/// | ------------------------ | ---------------------------------- | ---------------------------- |
+/// | message_handler(request) | makes messages: returns a handler  | at the start                 |
+/// | check_capture(settings)  | has settings only for live traffic | before a run over a capture  |
+/// | score()                  | drops floods                       | arriving, forwarded packets  |
+/// | kPortsCountForwarded     | counts only packets that it drops  | see outcomes_of()            |
+/// | kCoresMax                | is wrong on more cores             | before a live start          |
+/// | take_events()            | has events to log                  | every second, between bursts |
+/// | gauges()                 | holds state                        | for a status, between bursts |
+/// | notices(now)             | has facts for an operator          | for a status, between bursts |
+/// | set_time_zero(time)      | reports times of day               | when the clock is set        |
+///
+/// message_handler() and check_capture() are static. take_events() returns the events since the
+/// previous call; notices() returns a line for each fact.
 template <class I>
 concept ProgramInstance = requires(I instance, const I& c, const KeyValues& settings,
                                    const InstanceTerms& terms) {

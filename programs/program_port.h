@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
 /// The port of a program on live traffic, around the port that moves its packets. Counts the frames
-/// that the program forwards, as the output ports of the chip do, and copies its messages to a relay.
+/// that the program forwards, as the output ports of the chip do, and copies its messages to a
+/// relay.
 ///
 /// Units:   Frame bytes.
 /// Threads: As engine::PortQueue; forwarded() belongs to the queue's thread, too.

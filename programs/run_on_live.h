@@ -66,9 +66,9 @@ class CapturePort final : public engine::PortQueue {
   std::vector<std::byte> bytes_;        ///< Headroom and packet.
 };
 
-/// Runs the timer threads that are due between two packets, each at its own time. After kGapMax those
-/// that remain run once, at `until`. A program with skip_idle() passes over times at which its timer
-/// threads would visit nothing.
+/// Runs the timer threads that are due between two packets, each at its own time. After kGapMax
+/// those that remain run once, at `until`. A program with skip_idle() passes over times at which
+/// its timer threads would visit nothing.
 template <engine::LiveProgram App>
 void run_timers(engine::LiveCore<App>& core, Instant since, Instant until) {
   const auto skip_idle = [&] {

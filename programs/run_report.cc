@@ -17,6 +17,7 @@ Json model_json(const ModelReport& model) {
   Json json;
   json["generation"] = model.parameters.generation;
   json["refused_full"] = pfe.refused_full;
+  json["refused_too_long"] = pfe.refused_too_long;
   json["instructions_per_packet"] = pfe.instructions_per_packet;
   json["latency_us_mean"] = microseconds_of(pfe.latency.mean);
   json["latency_us_p99"] = microseconds_of(pfe.latency.p99);
@@ -46,6 +47,10 @@ std::string model_text(const ModelReport& model) {
       microseconds_of(pfe.latency.p99), pfe.threads_peak);
   if (pfe.refused_full > 0) {
     text += fmt::format("  {} packets dropped: packet buffer full\n", pfe.refused_full);
+  }
+  if (pfe.refused_too_long > 0) {
+    text += fmt::format("  {} packets and messages dropped: longer than the chip's packets\n",
+                        pfe.refused_too_long);
   }
   if (const auto limit = rate_limit(pfe)) {
     text += fmt::format("  Predicted limit of one packet forwarding engine: {:.1f} Mpps ({})\n",

@@ -37,9 +37,9 @@ struct ModelReport {
   engine::Accounting accounting;
 };
 
-/// The packet rate at which the program would use up one resource of the modelled chip: a prediction,
-/// labelled so. Assumes that a packet needs as much of it as in the run, and that timer threads keep
-/// the share of the time that they had.
+/// The packet rate at which the program would use up one resource of the modelled chip: a
+/// prediction, labelled so. Assumes that a packet needs as much of it as in the run, and that timer
+/// threads keep the share of the time that they had.
 struct RateLimit {
   std::string resource;
   double packets_per_s = 0;

@@ -61,6 +61,12 @@ constexpr std::array kKeys{
             .max = telemetry::kHeavyHittersLimit},
 };
 
+/// Returns nanoseconds since 1970. A capture may claim any time; IPFIX expresses those from 1970 to
+/// 2106.
+int64_t epoch_of(io::CaptureTime time_zero) {
+  return std::clamp<int64_t>(time_zero.time_since_epoch().count(), 0, wire::kIpfixTimeMaxNs);
+}
+
 TelemetryConfig config_of(const KeyValues& settings, const InstanceTerms& terms) {
   TelemetryConfig config;
   config.flows_max = static_cast<uint32_t>(settings.uint("flows-max"));
@@ -73,9 +79,7 @@ TelemetryConfig config_of(const KeyValues& settings, const InstanceTerms& terms)
   config.heavy_hitters = static_cast<uint32_t>(settings.uint("heavy-hitters"));
   config.hash_seed = terms.seed;
   config.observation_domain = terms.core;
-  // A capture may claim any time; IPFIX expresses those from 1970 to 2106.
-  config.epoch_ns =
-      std::clamp<int64_t>(terms.time_zero.time_since_epoch().count(), 0, wire::kIpfixTimeMaxNs);
+  config.epoch_ns = epoch_of(terms.time_zero);
   return config;
 }
 
@@ -99,6 +103,13 @@ class TelemetryInstance {
     instance->state_ = *std::move(state);
     return instance;
   }
+  static Result<void> check_capture(const KeyValues& settings) {
+    if (!settings.is_written("collector")) return {};
+    return failure(
+        "collector has no effect over a capture; allowed: none, or any with tributary serve; to "
+        "keep "
+        "the records: --records or --ipfix");
+  }
   static Result<CaptureOutput::MessageHandler> message_handler(const RunRequest& request) {
     auto created = FlowRecords::create(request.records, request.ipfix);
     if (!created) return tl::unexpected(created.error());
@@ -108,6 +119,7 @@ class TelemetryInstance {
 
   App app() { return App(*state_); }
   memory::SharedMemory& memory() { return memory_; }
+  void set_time_zero(io::CaptureTime time_zero) { state_->set_epoch(epoch_of(time_zero)); }
   [[nodiscard]] std::vector<OutcomeCount> outcomes() const {
     return outcome_counts(state_->counters(), [](uint32_t i) {
       return telemetry::to_string(static_cast<telemetry::Outcome>(i));

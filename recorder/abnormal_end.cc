@@ -74,8 +74,8 @@ size_t index_of(int signal) {
                              kSignals.begin());
 }
 
-/// Creates the file, in place of the one of an earlier signal. Opens nothing that exists: a pipe would
-/// hold the signal handler. @return -1 with errno.
+/// Creates the file, in place of the one of an earlier signal. Opens nothing that exists: a pipe
+/// would hold the signal handler. @return -1 with errno.
 int create(const char* path) {
   struct stat old {};
   if (::lstat(path, &old) == 0 && S_ISREG(old.st_mode)) ::unlink(path);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
 /// Writes a recording when a bug or a signal ends the process: SIGSEGV, SIGBUS, SIGFPE, SIGILL,
-/// SIGABRT (a failed assertion, systemd's watchdog). For a process that does not take them itself,
-/// also on SIGTERM, and on SIGUSR2, after which it goes on.
+/// SIGABRT (a failed assertion, systemd's watchdog). Unless the process handles them itself,
+/// SIGTERM and SIGUSR2 also write a recording; the process survives SIGUSR2.
 ///
 /// Model:   The handler uses system calls only and writes the file. Then the handler that was there
 ///          before takes the signal, or ends the process. One object at a time is armed.
@@ -21,12 +21,12 @@ namespace tributary::recorder {
 class AbnormalEnd {
  public:
   /// @param recorder Must outlive this object.
-  /// @param path     Of the file, which is made by the handler; cut to 500 bytes.
-  /// @param signal_path Of the file for SIGTERM and SIGUSR2, likewise; the newest one stays. Empty:
-  ///                    these signals keep their handlers.
+  /// @param path     Path of the file, which is made by the handler; cut to 500 bytes.
+  /// @param signal_path Path of the file for SIGTERM and SIGUSR2, likewise; the newest one stays.
+  ///                    Empty: these signals keep their handlers.
   AbnormalEnd(const FlightRecorder& recorder, const std::string& path,
               const std::string& signal_path = {});
-  /// Does the same unless another object is armed; null: one is.
+  /// Makes an object unless another one is armed. @return null if another one is.
   static std::unique_ptr<AbnormalEnd> arm_if_free(const FlightRecorder& recorder,
                                                   const std::string& path,
                                                   const std::string& signal_path);

@@ -2,8 +2,8 @@
 /// @file
 /// One event of the flight recorder, as it lies in a ring and in a file: 32 bytes, four words.
 ///
-/// Model:   An event about blocks covers a run of `count` blocks with consecutive numbers. The kinds
-///          and their numbers are part of the file format: append, never renumber.
+/// Model:   An event about blocks covers a run of `count` blocks with consecutive numbers. The
+///          kinds and their numbers are part of the file format: append, never renumber.
 /// Units:   Times in nanoseconds since the start of the recording process.
 /// Threads: Plain values.
 /// Tests:   tests/recorder/writer_test.cc, tests/recorder/recording_test.cc

@@ -4,8 +4,8 @@
 ///
 /// Model:   Every thread that records has a Writer. write() copies all of them, with the clocks and
 ///          the texts of numbers, so that a file can be read without this process or its version.
-/// Threads: add_writer() and write() may run in any thread. write() takes no lock, allocates nothing
-///          and is safe in a signal handler, even while the writers go on.
+/// Threads: add_writer() and write() may run in any thread. write() takes no lock, allocates
+///          nothing and is safe in a signal handler, even while the writers go on.
 /// Errors:  write() returns false as soon as the sink refuses bytes.
 /// Memory:  Writers stay until the recorder ends; at most kSectionsMax.
 /// Tests:   tests/recorder/recording_test.cc
@@ -69,7 +69,7 @@ class FlightRecorder {
   [[nodiscard]] const Writer& writer(uint32_t index) const { return *writers_[index]; }
   [[nodiscard]] const RecorderConfig& config() const { return config_; }
 
-  /// Writes a recording. @param signal Of an abnormal end; else 0.
+  /// Writes a recording. @param signal Number of the signal that ended the process; else 0.
   [[nodiscard]] bool write(Cause cause, Sink& sink, uint32_t signal = 0) const;
 
  private:

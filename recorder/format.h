@@ -2,7 +2,8 @@
 /// @file
 /// The bytes of a recording: a file header, labels, and for each writer a section of its events.
 ///
-///   FileHeader | Label × label_count | (SectionHeader | Words × count | SectionEnd | Words × runs)…
+///   FileHeader | Label × label_count | Section…
+///   Section: SectionHeader | Words × count | SectionEnd | Words × runs
 ///
 /// Units:   Little-endian integers; times in nanoseconds.
 /// Model:   A section is written while its writer goes on. SectionEnd has the number of events that

@@ -2,8 +2,8 @@
 /// @file
 /// A recording as it was read from a file.
 ///
-/// Model:   read_recording() keeps everything that is readable. A file that ends early, or a section
-///          that is damaged, gives a recording with a `problem`.
+/// Model:   read_recording() keeps everything that is readable. A file that ends early, or a
+///          section that is damaged, gives a recording with a `problem`.
 /// Bounds:  Memory grows with the bytes that are there, never with a count that they state.
 /// Errors:  One line if the bytes are no recording, or of another version.
 /// Threads: Plain values.

@@ -46,8 +46,8 @@ bool is_recording_of(std::string_view file, std::string_view name) {
          file[9] == 'T' && file[kStampBytes] == 'Z';
 }
 
-/// Tells whether a recording may be read: others may have put links, pipes and files here before the
-/// folder was closed to them.
+/// Tells whether a recording may be read: others may have put links, pipes and files here before
+/// the folder was closed to them.
 bool is_own_file(const struct stat& status) {
   return S_ISREG(status.st_mode) && status.st_uid == ::geteuid();
 }

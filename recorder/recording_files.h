@@ -35,15 +35,15 @@ struct RecordingFile {
 class RecordingFiles {
  public:
   /// @param folder Exists, is writable and is_trusted_folder(); else an error.
-  /// @param name   Of the server; "/" becomes "_".
+  /// @param name   Name of the server; "/" becomes "_".
   static Result<RecordingFiles> open(const std::string& folder, const std::string& name);
 
   /// Returns a path for a file of this moment.
   [[nodiscard]] std::string path_for(Cause cause) const;
   /// Returns the files of this server, oldest first.
   [[nodiscard]] std::vector<RecordingFile> list() const;
-  /// Returns the content of one of list(); nothing if there is none with this name, or if it is larger
-  /// than kFileBytesMax. Never waits for another process.
+  /// Returns the content of one of list(); nothing if there is none with this name, or if it is
+  /// larger than kFileBytesMax. Never waits for another process.
   [[nodiscard]] std::optional<std::string> read(std::string_view name) const;
   /// Writes a recording and removes the oldest ones. @return its path.
   [[nodiscard]] Result<std::string> store(Cause cause, std::string_view content) const;

@@ -37,8 +37,8 @@ class Ring {
   void put(const Words& words) {
     const uint64_t index = put_.load(std::memory_order_relaxed);  // Relaxed: its only writer.
     Slot& slot = slots_[index & mask_];
-    // Release: a reader that sees one of these words also sees that the previous put() has published
-    // `index`, and so discards the slot's former event. Pairs with the acquire in copy().
+    // Release: a reader that sees one of these words also sees that the previous put() has
+    // published `index`, and so discards the slot's former event. Pairs with the acquire in copy().
     for (uint32_t i = 0; i < words.size(); i++) {
       slot[i].store(words[i], std::memory_order_release);
     }

@@ -2,9 +2,9 @@
 /// @file
 /// Several recordings as one timeline, as text and as JSON.
 ///
-/// Model:   Times become UTC by the offsets in each file. Recordings with one FileHeader::boot share a
-///          clock, so their order is exact to a burst. Those of other machines are as far apart as
-///          the machines' clocks (NTP: about a millisecond).
+/// Model:   Times become UTC by the offsets in each file. Recordings with one FileHeader::boot
+///          share a clock, so their order is exact to a burst. Those of other machines are as far
+///          apart as the machines' clocks (NTP: about a millisecond).
 /// Memory:  One TimedEvent for each event. The output goes to its sink line by line.
 /// Units:   Nanoseconds since 1970-01-01 00:00 UTC.
 /// Errors:  None: a time out of range wraps around, so its event is shown at a wrong time.

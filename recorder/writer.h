@@ -2,11 +2,11 @@
 /// @file
 /// The recording end of one thread: a ring, and the runs of blocks that are still growing.
 ///
-/// Model:   Packets come in trains of consecutive blocks. A block that continues a run lengthens it,
-///          which costs a comparison and an addition. Any other block begins a run. flush() puts
-///          the runs into the ring, one event each. The owner calls it when it has caught up with
-///          its packets. No run begins while an open one is older than kRunAgeMax, so the order
-///          of two events is exact to that time.
+/// Model:   Packets come in trains of consecutive blocks. A block that continues a run lengthens
+///          it, which costs a comparison and an addition. Any other block begins a run. flush()
+///          puts the runs into the ring, one event each. The owner calls it when it has caught up
+///          with its packets. No run begins while an open one is older than kRunAgeMax, so the
+///          order of two events is exact to that time.
 /// Threads: One thread writes. begun_run() and the counts may be read by any thread.
 /// Memory:  Taken in the constructor.
 /// Tests:   tests/recorder/writer_test.cc
@@ -22,8 +22,8 @@
 
 namespace tributary::recorder {
 
-/// A run of consecutive blocks that grows. Its owner keeps it where access is cheap, such as beside the
-/// state of a source.
+/// A run of consecutive blocks that grows. Its owner keeps it where access is cheap, such as beside
+/// the state of a source.
 class BlockRun {
  public:
   /// Lengthens the run if the block continues it. @return whether it does.
@@ -74,8 +74,8 @@ class alignas(128) Writer {
 
   /// Ends all runs.
   void flush();
-  /// The age at which open runs end before another begins. Assumed: shorter than a delay worth finding
-  /// in a recording, and several bursts of small packets.
+  /// The age at which open runs end before another begins. Assumed: shorter than a delay worth
+  /// finding in a recording, and several bursts of small packets.
   static constexpr Duration kRunAgeMax = microseconds(10);
 
   /// Counts an event that was left out to keep the others.

@@ -57,7 +57,7 @@ class Appliance : public JobControl, public ObservedServer {
  public:
   /// Opens the port, allocates the jobs' memory and starts the cores.
   static Result<std::unique_ptr<Appliance>> start(const ApplianceConfig& config);
-  /// Does the same over the caller's port, with as many queues as cores.
+  /// Starts an appliance over the caller's port, which has as many queues as cores.
   static Result<std::unique_ptr<Appliance>> start(const ApplianceConfig& config,
                                                   std::unique_ptr<engine::Port> port);
   ~Appliance() override;
@@ -145,8 +145,8 @@ class Appliance : public JobControl, public ObservedServer {
   /// Tells the members of a job that it is being removed. No further session starts.
   /// @return whether some members have not left yet.
   bool tell_of_removal(std::span<const uint8_t> ids);
-  /// Takes a job from the cores and returns its memory. Core 0 is first, and tells the job's workers.
-  /// With `force` it tells them several times, which takes up to 40 ms.
+  /// Takes a job from the cores and returns its memory. Core 0 is first, and tells the job's
+  /// workers. With `force` it tells them several times, which takes up to 40 ms.
   /// @return false if it is in use and `force` is not given: it stays.
   bool take_down(uint8_t id, bool force);
   /// As take_down() without force, for a drained job.

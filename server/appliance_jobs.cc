@@ -125,7 +125,15 @@ tl::expected<std::vector<Appliance::Prepared>, JobError> Appliance::prepare(
         fmt::format("job {}: upstream={} is this server; give the address of the upper aggregator",
                     job.id, job.upstream.to_string()));
   }
-  // Sizes each job as if it were alone: jobs that are busy at the same time may overflow the socket.
+  if (config_.directory && job.sources_are_aggregators) {
+    return refused(
+        JobFault::kNotAllowed,
+        fmt::format("job {}: sources_are_aggregators=on is not allowed on a directory (--workers), "
+                    "which serves ranks only; to fix: leave out the key or --workers",
+                    job.id));
+  }
+  // Sizes each job as if it were alone: jobs that are busy at the same time may overflow the
+  // socket.
   job.room_bytes = room_bytes_;
   job.ports = port_->udp_ports();
   job.aggregator_id = aggregator_id(local());

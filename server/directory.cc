@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <stop_token>
+#include <tuple>
 #include <utility>
 
 #include "auth/session_seal.h"
@@ -20,8 +21,29 @@ namespace tributary::server {
 using wire::MessageType;
 using wire::Reason;
 
+namespace {
+
 /// Questions whose answers may be in time.
 constexpr auto kQuestionsOpen = static_cast<size_t>(kAnswersWithin.ticks() / kAskEvery.ticks());
+
+plan::TensorSize tensor_size(const DirectoryConfig& config) {
+  return {.bytes = static_cast<double>(config.tensor_bytes), .wire_ratio = config.wire_ratio};
+}
+
+/// Refuses machines whose plan has more aggregators than a worker accepts, or that have no plan.
+Result<void> check_plan(const DirectoryConfig& config) {
+  const auto plan = plan::assign(config.machines, tensor_size(config));
+  if (!plan) return tl::unexpected(plan.error());
+  const auto aggregators =
+      std::ranges::count_if(plan->weights, [](uint32_t weight) { return weight > 0; });
+  if (aggregators <= wire::kAggregatorsMax) return {};
+  return failure(
+      fmt::format("--workers, --servers: {} machines run an aggregator; allowed: up to {}; to fix: "
+                  "give fewer machines, or let only --servers aggregate (--colocated off)",
+                  aggregators, wire::kAggregatorsMax));
+}
+
+}  // namespace
 
 /// Watches the aggregators of one job, and publishes its plans.
 class Directory::Watch {
@@ -34,8 +56,10 @@ class Directory::Watch {
     Instant heard_at = Instant::never();
     bool answers = false;
     uint32_t weight = 0;
+    bool has_room = true;       ///< Has a place in a list of wire::kAggregatorsMax.
     bool has_answered = false;  ///< Once true, stays true.
     std::string fault = "no answer yet";
+    std::string unsealed_fault;  ///< In the last answer without a seal since the last believed one.
   };
 
   Watch(const DirectoryConfig& config, const ServedJob& job, std::vector<Peer> peers, Instant now)
@@ -65,13 +89,23 @@ class Directory::Watch {
         packet.bytes().first(std::min<size_t>(packet.size, wire::kControlMessageBytes));
     if (decode_message(head, packet.size, message) != wire::DecodeStatus::kOk ||
         !message.header.extended || message.header.job_id != job_.config.id ||
-        !is_join_reply(message.extension.type) || !take_nonce(*peer, message.extension.key)) {
+        !is_join_reply(message.extension.type)) {
       return;
     }
-    const std::string fault = fault_in(message, packet.bytes());
+    uint64_t* const nonce = find_nonce(*peer, message.extension.key);
+    if (nonce == nullptr) return;
+    const std::string fault = fault_in(message);
+    if (!is_vouched(message, packet.bytes())) {
+      // Anybody who reads the traffic can forge it, so the question stays open.
+      peer->unsealed_fault = fault.empty() ? "its answer has no valid seal" : fault;
+      if (!peer->answers) peer->fault = peer->unsealed_fault;
+      return;
+    }
+    *nonce = 0;
     peer->has_answered = true;
     peer->heard_at = fault.empty() ? now : Instant::never();
     peer->fault = fault;
+    peer->unsealed_fault.clear();
   }
 
   /// Makes a new plan if an aggregator has come or gone.
@@ -82,7 +116,9 @@ class Directory::Watch {
       const bool is_heard = peer.heard_at != Instant::never();
       const bool answers = is_heard && now - peer.heard_at <= kAnswersWithin;
       if (peer.answers && !answers && peer.fault.empty()) {
-        peer.fault = fmt::format("no answer for {:.1f} s", in_seconds(now - peer.heard_at));
+        peer.fault = peer.unsealed_fault.empty()
+                         ? fmt::format("no answer for {:.1f} s", in_seconds(now - peer.heard_at))
+                         : peer.unsealed_fault;
       }
       changed = changed || answers != peer.answers;
       all_known = all_known && peer.has_answered;
@@ -108,13 +144,11 @@ class Directory::Watch {
   }
 
  private:
-  /// Answers may come later than the next question, but each question has one answer.
-  /// @return whether the answer has the nonce of a question that is open.
-  static bool take_nonce(Peer& peer, uint64_t nonce) {
+  /// Returns the open question with an answer's nonce; null: there is none. Answers may come later
+  /// than the next question.
+  static uint64_t* find_nonce(Peer& peer, uint64_t nonce) {
     const auto found = std::find(peer.nonces.begin(), peer.nonces.end(), nonce);
-    if (nonce == 0 || found == peer.nonces.end()) return false;
-    *found = 0;
-    return true;
+    return nonce == 0 || found == peer.nonces.end() ? nullptr : &*found;
   }
   /// Writes a join without a cookie, of source 0. @return its bytes.
   uint32_t write_question(uint64_t nonce, std::span<std::byte> out) {
@@ -130,20 +164,21 @@ class Directory::Watch {
     return size;
   }
 
+  /// Returns whether the answer has the seal that the job needs.
+  [[nodiscard]] bool is_vouched(const wire::Message& message,
+                                std::span<const std::byte> bytes) const {
+    if (!seals_.is_sealed()) return true;
+    return wire::seal_mode(message.extension.flags) == auth::Mode::kHeader &&
+           seals_.opens_join_reply(bytes.first(message.head_bytes));
+  }
+
   /// Returns the reason why this answer does not show an aggregator of the job; empty: it does.
-  [[nodiscard]] std::string fault_in(const wire::Message& message,
-                                     std::span<const std::byte> bytes) const {
+  [[nodiscard]] std::string fault_in(const wire::Message& message) const {
     const bool is_refusal = message.extension.type == MessageType::kRefusal;
     const Reason reason = is_refusal ? message.body.reason : Reason::kNone;
-    // An aggregator without the job or its secret cannot seal.
     if (reason == Reason::kAuthentication) return "it has another secret or mode";
     if (reason == Reason::kUnknownJob) return fmt::format("it has no job {}", job_.config.id);
     if (reason == Reason::kServerStopped) return "it was stopped";
-    const bool sealed = wire::seal_mode(message.extension.flags) == auth::Mode::kHeader;
-    if (seals_.is_sealed() &&
-        (!sealed || !seals_.opens_join_reply(bytes.first(message.head_bytes)))) {
-      return "its answer has no valid seal";
-    }
     return {};
   }
 
@@ -155,7 +190,7 @@ class Directory::Watch {
       plan::Machine machine = config_.machines[i];
       const auto peer = std::find_if(peers_.begin(), peers_.end(),
                                      [i](const Peer& each) { return each.machine == i; });
-      machine.aggregator = peer != peers_.end() && peer->answers;
+      machine.aggregator = peer != peers_.end() && peer->answers && peer->has_room;
       if (!machine.aggregator && !machine.worker) continue;
       machines.push_back(machine);
       at.push_back(machine.aggregator ? &*peer : nullptr);
@@ -163,13 +198,35 @@ class Directory::Watch {
     return {machines, at};
   }
 
+  /// Leaves a place in the list to the peers of the largest weights, if more have a share than a
+  /// worker accepts. @return whether some peer lost its place.
+  bool keep_heaviest(const std::vector<uint32_t>& weights, const std::vector<Peer*>& at) {
+    std::vector<size_t> sharing;  // Indices in `at`.
+    for (size_t i = 0; i < at.size(); i++) {
+      if (weights[i] > 0) sharing.push_back(i);
+    }
+    if (sharing.size() <= wire::kAggregatorsMax) return false;
+    std::ranges::sort(sharing, [&weights](size_t a, size_t b) {
+      return std::tuple(weights[b], a) < std::tuple(weights[a], b);
+    });
+    for (Peer& peer : peers_) peer.has_room = false;
+    for (uint32_t i = 0; i < wire::kAggregatorsMax; i++) at[sharing[i]]->has_room = true;
+    return true;
+  }
+
   void publish() {
     changes_++;
-    const auto [machines, at] = machines_now();
-    const auto plan = plan::assign(machines, {.bytes = static_cast<double>(config_.tensor_bytes),
-                                              .wire_ratio = config_.wire_ratio});
+    for (Peer& peer : peers_) {
+      peer.weight = 0;
+      peer.has_room = true;
+    }
+    auto [machines, at] = machines_now();
+    auto plan = plan::assign(machines, tensor_size(config_));
+    if (plan && keep_heaviest(plan->weights, at)) {
+      std::tie(machines, at) = machines_now();
+      plan = plan::assign(machines, tensor_size(config_));
+    }
     if (!plan) {  // No aggregator answers, so joins wait.
-      for (Peer& peer : peers_) peer.weight = 0;
       predicted_s_ = 0;
       job_.session->set_aggregators(nullptr);
       return;
@@ -213,9 +270,7 @@ void Directory::stop() {
 
 Result<std::unique_ptr<Directory>> Directory::start(const DirectoryConfig& config,
                                                     const std::vector<ServedJob>& jobs) {
-  if (const auto checked = check_machines(config.machines); !checked) {
-    return tl::unexpected(checked.error());
-  }
+  if (const auto checked = check_plan(config); !checked) return tl::unexpected(checked.error());
   std::vector<Watch::Peer> peers;
   for (size_t i = 0; i < config.machines.size(); i++) {
     if (!config.machines[i].aggregator) continue;
@@ -226,10 +281,6 @@ Result<std::unique_ptr<Directory>> Directory::start(const DirectoryConfig& confi
     peer.name = config.endpoints[i];
     peer.address = *address;
     peers.push_back(std::move(peer));
-  }
-  if (peers.size() > wire::kAggregatorsMax) {
-    return failure(fmt::format("{} aggregators are not allowed; allowed are 1 to {}", peers.size(),
-                               wire::kAggregatorsMax));
   }
   auto port = io::UdpPort::open(io::UdpPortConfig{});
   if (!port) return tl::unexpected(port.error());

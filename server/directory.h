@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// The directory of sharded jobs: one of the aggregators, which knows the others, watches whether
-/// they answer, and plans each session with those that do.
+/// The directory: the aggregator that plans the sessions of sharded jobs with those that answer.
 ///
-/// Model:   A thread sends each aggregator a join without a cookie every kAskEvery, for each job. Any
-///          answer but "no such job" or "another secret" shows that it serves the job; in a job with
-///          a secret the answer must be sealed. An aggregator that is silent for kAnswersWithin
-///          leaves the plan. A running session keeps its aggregators.
+/// Model:   A thread sends each aggregator a join without a cookie every kAskEvery, for each job.
+///          Any answer but "no such job" or "another secret" shows that it serves the job. In a job
+///          with a secret only sealed answers count. A plan leaves out aggregators that are silent
+///          for kAnswersWithin, and the lightest ones above wire::kAggregatorsMax. A running
+///          session keeps its aggregators.
 /// Threads: start(), stop() and state() from any thread; one thread of its own.
-/// Errors:  start() returns one line, for example that a name has no address.
+/// Errors:  start() returns one line, as for a name without an address or a plan that is too long.
 /// Source:  BytePS §4.1 (the plan).
 /// Tests:   tests/server/directory_test.cc
 #pragma once

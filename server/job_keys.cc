@@ -66,7 +66,7 @@ constexpr std::array<KeySpec, 26> kJobKeys{{
      .max = trio_ml::kTimerThreadsLimit},
     {.name = "permanent_ms",
      .type = KeyType::kDurationMs,
-     .help = "stop waiting for a straggler after this much silence",
+     .help = "stop waiting for a straggler that contributes nothing for this long",
      .default_text = "1000",
      .min = in_milliseconds(trio_ml::kPermanentRange.min),
      .max = in_milliseconds(trio_ml::kPermanentRange.max)},

@@ -4,9 +4,10 @@
 ///
 /// Model:   Drains jobs that are gone from the file, adds new ones, and sets a timeout or an effect
 ///          of silence that differs from the running job's. A job that differs in another key stays
-///          as it is, and the log names it. Jobs that an operator has added by command do not belong
-///          to the file and stay. A job that an operator has removed is added again if the file has
-///          it, one that drains when it is gone.
+///          as it is, and the log names it. Jobs that an operator has added by command do not
+///          belong to the file and stay. A reload adds a job that the file lists and an operator
+///          removed. If that job still drains, the reload refuses it, and a reload after the drain
+///          adds it.
 /// Threads: One at a time.
 /// Errors:  A refused command is in the log and is tried again by the next reload.
 /// Tests:   tests/server/job_reload_test.cc

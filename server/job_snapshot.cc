@@ -124,6 +124,11 @@ const char* to_string(SourceState state) {
   return kNames[static_cast<uint32_t>(state)];
 }
 
+bool has_fresh_report(const SourceSnapshot& source, Instant now) {
+  return source.state == SourceState::kMember && source.report &&
+         now - source.report->at <= kReportFresh;
+}
+
 std::vector<uint32_t> numbers_in(const wire::SourceMask& mask) {
   std::vector<uint32_t> numbers;
   for (uint32_t i = 0; i < wire::kSourcesMax; i++) {

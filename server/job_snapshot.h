@@ -23,6 +23,8 @@ namespace tributary::server {
 inline constexpr uint32_t kPlacesPerVisit = 1024;
 /// The longest-waiting blocks that a core reports for each job.
 inline constexpr uint32_t kOldestBlocks = 64;
+/// An older report of a worker says nothing about the present. Assumed: two of three were lost.
+inline constexpr Duration kReportFresh = milliseconds(3500);
 
 /// A block in progress.
 struct BlockSnapshot {
@@ -44,8 +46,8 @@ struct UpstreamSnapshot {
   State state = State::kIdle;
   Duration silent_for{};                       ///< For how long it owes an answer; 0: it owes none.
   wire::Reason refusal = wire::Reason::kNone;  ///< Why it refuses.
-  /// While joining: the aggregator that keeps the session from starting, this upper one or one above
-  /// it, and whether that one is silent.
+  /// While joining: the aggregator that keeps the session from starting, this upper one or one
+  /// above it, and whether that one is silent.
   Endpoint waits_at{};
   bool waits_for_silent = false;
 };
@@ -59,7 +61,8 @@ class JobView {
   /// Copies everything but the blocks.
   /// @param core Only core 0 knows which sources wait for a session, and the upper aggregator.
   void read(const trio_ml::Job& job, uint32_t core, Instant now);
-  /// Copies the blocks in progress of up to kPlacesPerVisit places. @return whether places are left.
+  /// Copies the blocks in progress of up to kPlacesPerVisit places. @return whether places are
+  /// left.
   bool read_blocks(trio_ml::Job& job);
 
   std::vector<Endpoint> addresses;                  ///< Shape [sources].
@@ -103,6 +106,8 @@ struct SourceSnapshot {
   std::optional<trio_ml::RefusedJoin> refused_join{};  ///< Its last join, if it was not accepted.
   std::vector<uint32_t> ranks{};  ///< Its rank, or all ranks below a lower aggregator.
 };
+/// Tells whether a member's report describes the present: it is at most kReportFresh old.
+[[nodiscard]] bool has_fresh_report(const SourceSnapshot& source, Instant now);
 
 struct JobSnapshot {
   trio_ml::JobConfig config;

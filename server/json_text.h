@@ -10,9 +10,10 @@
 
 namespace tributary::server {
 
-/// Returns the JSON as text without a final newline. Writes U+FFFD for bytes that are not UTF-8, for
-/// which dump() throws.
-/// @param json         nlohmann::json, or nlohmann::ordered_json, which keeps the order of its keys.
+/// Returns the JSON as text without a final newline. Writes U+FFFD for bytes that are not UTF-8,
+/// for which dump() throws.
+/// @param json         nlohmann::json, or nlohmann::ordered_json, which keeps the order of its
+///                     keys.
 /// @param indent_count Blanks before each level. -1: all on one line.
 template <class Json>
 [[nodiscard]] std::string json_text(const Json& json, int indent_count = -1) {

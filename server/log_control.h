@@ -41,8 +41,8 @@ class LogControl {
 
   /// Returns `rows`, the last lines; `level`; and the log's counters.
   [[nodiscard]] virtual nlohmann::ordered_json recent() const = 0;
-  /// Returns `lines` written, `lines_suppressed` by the limit, `lines_lost` because the file did not
-  /// take them, and `events_lost` that the cores could not note.
+  /// Returns `lines` written, `lines_suppressed` by the limit, `lines_lost` because the file did
+  /// not take them, and `events_lost` that the cores could not note.
   [[nodiscard]] virtual nlohmann::ordered_json stats() const = 0;
   /// Drops the lines below this level from now on.
   virtual void set_level(LogLevel level) = 0;

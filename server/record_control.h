@@ -29,8 +29,8 @@ class RecordControl {
   [[nodiscard]] virtual nlohmann::json files() { return nlohmann::json::array(); }
   /// Returns the content of one of files(); nothing if there is none with this name.
   [[nodiscard]] virtual std::optional<std::string> file(const std::string& /*name*/) { return {}; }
-  /// Returns `on`; `events_per_core`, the capacity; the sums `recorded`, `overwritten` and `left_out`;
-  /// `last_file` and `last_error`.
+  /// Returns `on`; `events_per_core`, the capacity; the sums `recorded`, `overwritten` and
+  /// `left_out`; `last_file` and `last_error`.
   [[nodiscard]] virtual nlohmann::json state() = 0;
 };
 

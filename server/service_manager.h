@@ -3,7 +3,8 @@
 /// Messages to the service manager that started this process (systemd), as in sd_notify(3).
 ///
 /// Model:   One datagram for each message, with a VARIABLE=VALUE in each line, to the Unix socket
-///          that NOTIFY_SOCKET names. Without that variable there is no manager, and nothing is sent.
+///          that NOTIFY_SOCKET names. Without that variable there is no manager, and nothing is
+///          sent.
 /// Threads: One.
 /// Errors:  A manager that does not take a message within a second misses it; the result says so.
 /// Tests:   tests/server/service_manager_test.cc, tests/system/service_test.cc

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// The state of a session of SwitchML, and the JSON of `serve --json` and `tributary status --json`.
+/// The state of a session of SwitchML, and the JSON of `serve --json` and
+/// `tributary status --json`.
 ///
 /// Threads: Plain values.
 /// Errors:  None.

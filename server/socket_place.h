@@ -46,9 +46,9 @@ enum class SocketState {
 
 /// The right to bind a socket in a folder. Two servers that start at once take turns.
 ///
-/// The claim is a lock on FOLDER/.lock, which only the folder's owner and root can open: any user who
-/// can read the folder could lock the folder itself. The destructor removes the file. A file that a
-/// killed server left is not locked, so it is taken over.
+/// The claim is a lock on FOLDER/.lock, which only the folder's owner and root can open: any user
+/// who can read the folder could lock the folder itself. The destructor removes the file. A file
+/// that a killed server left is not locked, so it is taken over.
 class SocketClaim {
  public:
   SocketClaim(std::string path, io::FileDescriptor lock)
@@ -61,8 +61,8 @@ class SocketClaim {
   std::string path_;         ///< Of the lock's file.
   io::FileDescriptor lock_;  ///< Not open if the claim was moved away.
 };
-/// Removes the stale sockets in the folder of `path`. @return an Error if a server answers at `path`.
-/// The caller keeps the claim until its socket listens.
+/// Removes the stale sockets in the folder of `path`. @return an Error if a server answers at
+/// `path`. The caller keeps the claim until its socket listens.
 [[nodiscard]] Result<SocketClaim> claim_socket(const std::string& path);
 
 struct FoundServer {
@@ -70,8 +70,8 @@ struct FoundServer {
   std::string path;
   SocketState state = SocketState::kMissing;
 };
-/// Returns the servers of all folders, except for stale sockets, by name. Refuses if the system cannot
-/// read a folder or connect to a socket for a reason other than a missing permission.
+/// Returns the servers of all folders, except for stale sockets, by name. Refuses if the system
+/// cannot read a folder or connect to a socket for a reason other than a missing permission.
 [[nodiscard]] Result<std::vector<FoundServer>> find_servers(
     const std::vector<std::string>& folders);
 

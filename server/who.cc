@@ -222,8 +222,8 @@ void add_upstream_wait(const JobSnapshot& job, Instant now, std::vector<Wait>& w
   waits.push_back(std::move(wait));
 }
 
-/// Adds the sources whose plain packets make joins wait. A sender may be a stranger that uses the number
-/// of a rank.
+/// Adds the sources whose plain packets make joins wait. A sender may be a stranger that uses the
+/// number of a rank.
 void add_plain_senders(const JobSnapshot& job, Instant now, std::vector<Wait>& waits) {
   for (uint32_t i = 0; i < job.sources.size(); i++) {
     const SourceSnapshot& source = job.sources[i];

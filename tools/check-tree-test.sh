@@ -38,6 +38,7 @@ make_tree() {
   echo "$header" >"$tree/tests/support/seed.h"
   source_of tests/engine/whole_runs_test.cc tests/support/bed.h
   source_of tests/system/command_test.cc tests/support/seed.h
+  printf '// §%096d\n' 0 >>"$tree/tests/system/command_test.cc" # 100 columns in 101 bytes.
   printf '%s\n#include <rte_mbuf.h>\n' "$tag" >"$tree/io/dpdk.cc"
 }
 
@@ -74,6 +75,8 @@ sed -i '/pragma/d' "$tree/base/a.h"
 expect "base/a.h: has no '#pragma once'"
 sed -i '/@file/d' "$tree/base/a.h"
 expect "base/a.h: does not open with an '/// @file' block"
+printf '  // %096d\n' 0 >>"$tree/apps/program.cc"
+expect "apps/program.cc:6: a comment of 101 columns; allowed: 100"
 for _ in {1..12}; do sed -i '2a/// One more line.' "$tree/base/a.h"; done
 expect "base/a.h: a header block of 13 lines; allowed: 12"
 echo '/// Tests: tests/b_test.cc' >>"$tree/base/a.h"

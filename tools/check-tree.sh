@@ -38,6 +38,7 @@ may_include_dpdk="io cli"
 tests_of_their_own="fuzz support system python"
 lines_max=500
 header_block_lines_max=12
+comment_columns_max=100
 
 cd "${1:-$(dirname "${BASH_SOURCE[0]}")/..}"
 
@@ -56,6 +57,7 @@ fi
 LC_ALL=C awk -v allowed="$allowed" -v may_include_dpdk="$may_include_dpdk" \
   -v tests_of_their_own="$tests_of_their_own" -v lines_max="$lines_max" \
   -v header_block_lines_max="$header_block_lines_max" \
+  -v comment_columns_max="$comment_columns_max" \
   '
 function complain(text) {
   print text | "cat >&2"
@@ -147,6 +149,15 @@ function check_named_tests(  text, named) {
   }
 }
 
+# clang-format leaves comments alone. Counts characters: UTF-8 continuation bytes take no column.
+function check_width(  text, columns) {
+  text = $0
+  gsub(/[\200-\277]/, "", text)
+  columns = length(text)
+  if (columns > comment_columns_max)
+    complain(file ":" FNR ": a comment of " columns " columns; allowed: " comment_columns_max)
+}
+
 function check_include(  to, target) {
   includes++
   if ($0 !~ /"/) {
@@ -216,6 +227,7 @@ FNR <= 3 && /^\/\/\/ @file/ { in_block = 1 }
 in_block { if (/^\/\/\//) has_block++; else in_block = 0 }
 is_header && /tests\// { check_named_tests() }
 $0 == "#pragma once" { has_pragma = 1 }
+/^ *\/\// && length($0) > comment_columns_max { check_width() }
 /^ *# *include +["<]/ { check_include() }
 top == "tests" && /sleep_for|sleep_until|(^|[^A-Za-z0-9_])(u|nano)?sleep\(|clock_nanosleep/ {
   complain(file ":" FNR ": a test sleeps")

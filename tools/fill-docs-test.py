@@ -234,21 +234,26 @@ class Tables(unittest.TestCase):
             "race-equal": {"rows": [], "comparisons": equal},
             "race": {"rows": [], "comparisons": [
                 case("netns-1gbit", large, 0.67), case("netns-1gbit", large, 0.6, workers=6),
-                case("netns", large, 0.9), case("netns", large, 1.02, workers=6),
-                case("netns", small, 1.56)]},
+                case("netns", large, 0.94), case("netns", large, 1.04, workers=6),
+                case("netns", small, 1.06), case("netns", small, 1.05, workers=6)]},
             "race-pkt1500": {"rows": [], "comparisons": [
                 case("netns-pkt1500", large, 1.57), case("netns-1gbit-pkt1500", large, 1.01)]},
-            "race-shm": {"rows": [], "comparisons": [case("shm", small, 2.0), case("lo", small, 0.1)]},
+            "race-shm": {"rows": [dict(race_row("tributary", 0.003), net="shm"),
+                                  dict(race_row("ompi-shm", 0.001), net="shm")],
+                         "comparisons": [case("shm", small, 2.0), case("lo", small, 0.1)]},
             "race-straggler": {"rows": [], "comparisons": [case("lo+straggler", 10_000_000, 0.38)]},
         }
         lines = bench_tables.verdict(results).splitlines()[2:]
         self.assertEqual([line.split(" | ")[1] for line in lines],
-                         ["4 workers: **faster**; 6 workers: alike", "**faster**", "**faster**",
-                          "4 workers: **faster**; 6 workers: alike", "**slower**", "**slower**"])
-        self.assertEqual(lines[0].split(" | ")[2],
-                         "4 workers: 1.01 with 0 spare, 0.90 with 1 spare, 0.69 with 4 spare; "
-                         "6 workers: 1.04 with 0 spare, 1.09 with 1 spare, 0.96 with 4 spare")
-        self.assertEqual(lines[4].split(" | ")[2], "1.56; 2.00 to 2.00")
+                         ["alike", "4 workers: **faster**; 6 workers: alike", "**faster**", "**faster**",
+                          "4 workers: **faster**; 6 workers: alike",
+                          "4 workers: **slower**; 6 workers: alike", "**slower**", "**slower**", "alike"])
+        self.assertEqual(lines[0].split(" | ")[2], "1.01, 1.04")
+        self.assertEqual(lines[1].split(" | ")[2],
+                         "4 workers: 0.90 with 1 spare, 0.69 with 4 spare; "
+                         "6 workers: 1.09 with 1 spare, 0.96 with 4 spare")
+        self.assertEqual(lines[6].split(" | ")[2],
+                         "2.00 to 2.00; over Open MPI's shared memory 3.00 to 3.00")
 
 
 if __name__ == "__main__":

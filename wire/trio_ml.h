@@ -158,7 +158,8 @@ enum class Reason : uint8_t {
   /// address (`group`), its weight (`value`) and the list's digest (`key`).
   kOtherList = 23,
   kWaitingForAggregators = 24,  ///< Pending: the directory looks for the job's aggregators.
-  /// Refusal; value 1: the job is asynchronous, but the worker did not ask for that; 0: the reverse.
+  /// Refusal; value 1: the job is asynchronous, but the worker did not ask for that; 0: the
+  /// reverse.
   kOtherTraining = 25,
   kTooFewGradients = 26,  ///< Refusal; value: the fewest gradients of an asynchronous job's blocks.
   /// Notice; value: the job's parameters. The tensor is longer or shorter, has block exponents, or
@@ -242,8 +243,8 @@ inline constexpr uint8_t kFlagsMerged = kFlagOverflow | kFlagNotFinite | kFlagIm
 /// disagree.
 inline constexpr uint32_t kScaleBitMean = uint32_t{1} << 31;
 
-/// Bits 8 to 16 of `scale_bits`: the rank that owns the result, plus one. It alone gets the sum; the
-/// others get a kReceipt. 0: all ranks get the sum. A fixed scale needs these bits itself.
+/// Bits 8 to 16 of `scale_bits`: the rank that owns the result, plus one. It alone gets the sum;
+/// the others get a kReceipt. 0: all ranks get the sum. A fixed scale needs these bits itself.
 inline constexpr uint32_t kScaleOwnerShift = 8;
 inline constexpr uint32_t kScaleOwnerMask = (2 * kSourcesMax - 1) << kScaleOwnerShift;
 /// Returns these bits. @param owner Below kSourcesMax, or not set: all ranks.
@@ -277,8 +278,8 @@ struct ExtensionFields {
   uint8_t flags = 0;
   int8_t exponent = -128;  ///< For a block one window ahead; the largest wins. -128: none.
   /// Length of the tensor modulo 2^32; sources must agree. In a kProbe: a number that the kHave
-  /// repeats. In a kLeave: the aggregator that the member has lost, by its place from 1 on among those of
-  /// the job's list that have a weight above 0; 0: it leaves for another reason.
+  /// repeats. In a kLeave: the aggregator that the member has lost, by its place from 1 on among
+  /// those of the job's list that have a weight above 0; 0: it leaves for another reason.
   uint32_t tensor_elements = 0;
   /// IEEE 754 bits of the scale, with kScaleBitMean, or see kScaleOwnerMask; sources must agree.
   uint32_t scale_bits = 0;
@@ -339,7 +340,8 @@ struct ControlBody {
   /// the asking source.
   RunMask present{};
   WorkerReport report{};  ///< kReport only, and instead of everything else.
-  /// kHave with kFlagRun, in place of `nonce` to `timeout_us`: blocks of the run whose result is kept.
+  /// kHave with kFlagRun, in place of `nonce` to `timeout_us`: blocks of the run whose result is
+  /// kept.
   RunMask complete{};
 };
 
@@ -350,9 +352,9 @@ struct MessageHead {
   uint32_t head_bytes = 0;    ///< Where the gradients begin.
 };
 
-/// Returns the pushes that a result of an asynchronous job counts: those added to the block since the
-/// receiver's previous result of it, its own included; 65,535 stands for more. src_cnt has the low
-/// byte and the exponent, which a fixed scale does not use, the high one.
+/// Returns the pushes that a result of an asynchronous job counts: those added to the block since
+/// the receiver's previous result of it, its own included; 65,535 stands for more. src_cnt has the
+/// low byte and the exponent, which a fixed scale does not use, the high one.
 [[nodiscard]] inline uint32_t pushes_of(const MessageHead& result) {
   return uint32_t{static_cast<uint8_t>(result.extension.exponent)} << 8 | result.header.src_cnt;
 }
@@ -439,8 +441,8 @@ inline void decode_header(View<TrioMlHeader> view, TrioMlFields& fields) {
 }
 
 /// Like decode_head(), and also reads the source mask and the body. Refuses a body (kBadBody) with
-/// more than kSourcesMax sources or ranks, kChannelsMax channels or kGradientsMax gradients of either
-/// width, or with an unknown element format.
+/// more than kSourcesMax sources or ranks, kChannelsMax channels or kGradientsMax gradients of
+/// either width, or with an unknown element format.
 [[nodiscard]] DecodeStatus decode_message(std::span<const std::byte> head, uint32_t size_bytes,
                                           Message& message);
 

@@ -33,8 +33,8 @@ inline constexpr uint32_t kVxlanNetworkMax = (1U << 24) - 1;
   return bytes;
 }
 
-/// Returns the network of a datagram; nothing if it is too short for a frame, or has no valid network.
-/// Reserved bits are ignored, as the RFC asks.
+/// Returns the network of a datagram; nothing if it is too short for a frame, or has no valid
+/// network. Reserved bits are ignored, as the RFC asks.
 [[nodiscard]] inline std::optional<uint32_t> vxlan_network(std::span<const std::byte> datagram) {
   if (datagram.size() < VxlanHeader::kBytes + EthernetHeader::kBytes) return std::nullopt;
   const View<VxlanHeader> header(datagram.data());

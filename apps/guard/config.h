@@ -104,8 +104,8 @@ struct GuardConfig {
 /// Parses prefixes joined by +, as in "10.0.0.0/8+fd00::/8".
 [[nodiscard]] Result<std::vector<AllowedPrefix>> parse_allowed(std::string_view text);
 
-/// Returns whether a source is in the list. Prefixes of IPv4 match packets of IPv4 only, and those of
-/// IPv6 packets of IPv6 only. @param ip_version 4 or 6.
+/// Returns whether a source is in the list. Prefixes of IPv4 match packets of IPv4 only, and those
+/// of IPv6 packets of IPv6 only. @param ip_version 4 or 6.
 [[nodiscard]] bool is_allowed(const GuardConfig& config, const Address& source, uint8_t ip_version);
 
 }  // namespace tributary::guard

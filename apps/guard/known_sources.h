@@ -4,7 +4,7 @@
 /// there are, and the open TCP handshakes from which sources become known at once.
 ///
 /// Model:   KnownSources is a Bloom filter whose three bits of a pair lie in one word, in two
-///          generations. A pair in the settled one is known; rotate() forgets silent pairs. Each word
+///          generations. A pair in the settled one is known; rotate() forgets silent pairs. A word
 ///          also holds a candidate: a pair that is not known yet, and the time of its first packet.
 ///          Handshakes has one word for each place: a later SYN in the same place replaces it.
 /// Threads: Owned by one core. Each call is one XTXN.
@@ -26,8 +26,8 @@
 
 namespace tributary::guard {
 
-/// Returns a 64-bit hash of `bytes`, whose size is a multiple of 8. Without the seed a sender cannot
-/// choose values with equal hashes.
+/// Returns a 64-bit hash of `bytes`, whose size is a multiple of 8. Without the seed a sender
+/// cannot choose values with equal hashes.
 [[nodiscard]] inline uint64_t seeded_hash(std::span<const uint8_t> bytes, uint64_t seed) {
   uint64_t hash = seed;
   for (size_t i = 0; i + 8 <= bytes.size(); i += 8) {
@@ -107,8 +107,8 @@ class KnownSources {
       word.settled = std::exchange(word.fresh, 0);
     }
   }
-  /// Returns the share of the settled bits that are set. Reads all of them; for reports. A pair that
-  /// nobody marked is known with about the third power of this.
+  /// Returns the share of the settled bits that are set. Reads all of them; for reports. A pair
+  /// that nobody marked is known with about the third power of this.
   [[nodiscard]] double fill() const {
     uint64_t bits = 0;
     for (const Word& word : words_) bits += static_cast<uint64_t>(std::popcount(word.settled));

@@ -3,8 +3,8 @@
 /// The outcomes of packets in the guard, by name, and events of its records. Each has one
 /// Packet/Byte Counter.
 ///
-/// Model:   Every packet has exactly one of the outcomes before kViolation. Those from kViolation on
-///          are events and count beside it.
+/// Model:   Every packet has exactly one of the outcomes before kViolation. Those from kViolation
+///          on are events and count beside it.
 /// Tests:   tests/apps/guard/program_test.cc
 #pragma once
 

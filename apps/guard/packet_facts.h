@@ -3,7 +3,8 @@
 /// The fields of a packet that the guard judges: addresses, ports and kind.
 ///
 /// Model:   apps/flow_key.h reads the headers. A packet whose ports are not in its head, a fragment
-///          after the first, and other protocols are of kind kOther; the guard judges their addresses.
+///          after the first, and other protocols are of kind kOther; the guard judges their
+///          addresses.
 /// Errors:  Each defect has a name in apps::FlowFit. Every read lies in the packet's head.
 /// Tests:   tests/apps/guard/packet_facts_test.cc
 #pragma once
@@ -42,7 +43,8 @@ struct PacketFacts {
   uint8_t ip_version = 0;  ///< 4 or 6: an IPv6 packet may hold a mapped address, too.
 };
 
-/// Returns the kind of a packet that is not a later fragment. @param tcp_flags Of a TCP segment.
+/// Returns the kind of a packet that is not a later fragment. @param tcp_flags Flags of a TCP
+/// segment.
 [[nodiscard]] inline PacketKind kind_of(uint32_t protocol, uint32_t tcp_flags) {
   switch (protocol) {
     case wire::kIpProtocolTcp: {

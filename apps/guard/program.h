@@ -136,9 +136,9 @@ microcode::Subroutine<SourceStanding, M> look_up_source(M& m, GuardState& state,
   co_return standing;
 }
 
-/// Return the request of a look-up in the record of a packet's destination, and in the record of the
-/// SYNs of its source or network. A machine that suspends no thread has no price for it, so the hash
-/// is left out.
+/// Return the request of a look-up in the record of a packet's destination, and in the record of
+/// the SYNs of its source or network. A machine that suspends no thread has no price for it, so the
+/// hash is left out.
 template <microcode::Machine M>
 [[nodiscard]] microcode::Xtxn look_up_destination(const GuardState& state,
                                                   const PacketFacts& facts) {
@@ -282,7 +282,7 @@ void count_verdict(M& m, GuardState& state, const DestinationVerdict& destinatio
 }
 
 /// Forwards or drops the packet, and counts it.
-/// @param outcome Of ask_suspects(), or kForwarded if they were not asked.
+/// @param outcome Outcome of ask_suspects(), or kForwarded if they were not asked.
 template <microcode::Machine M>
 void end_packet(M& m, GuardState& state, const PacketFacts& facts,
                 const DestinationVerdict& destination, Outcome outcome, Instant at) {

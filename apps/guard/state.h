@@ -6,7 +6,8 @@
 ///          one is violated, sources and networks of its packets have records, too. A spoofed
 ///          flood overflows those, so the destination's tracker judges it; see README.md.
 /// Threads: Belongs to one core. Each function under "XTXNs" is the service of one transaction.
-/// Errors:  create() refuses a bad configuration and a full shared memory. Full stores are outcomes.
+/// Errors:  create() refuses a bad configuration and a full shared memory. Full stores are
+///          outcomes.
 /// Memory:  All of it is taken in create(): the bound holds for any number of sources.
 /// Tests:   tests/apps/guard/program_test.cc, tests/apps/guard/flood_test.cc
 #pragma once
@@ -170,10 +171,10 @@ class GuardState {
   [[nodiscard]] timers::PeriodicTimers& known_timers() { return known_timers_; }
   [[nodiscard]] Instant next_due() const;
 
-  // --- Prefetching, for a packet that fits ---------------------------------------------------------
+  // --- Prefetching, for a packet that fits -------------------------------------------------------
 
-  /// Completes a packet's note, and prefetches its known source's word and its destination's place in
-  /// the hash index.
+  /// Completes a packet's note, and prefetches its known source's word and its destination's place
+  /// in the hash index.
   void prefetch_index(GuardNote& note) const {
     note.place = known_.place_of(note.facts.source, note.facts.destination);
     __builtin_prefetch(note.place.word, /*rw=*/1);
@@ -192,7 +193,8 @@ class GuardState {
 
   /// Finds the record of the packet's destination or makes it. @return the policer of its kind.
   FoundFlow find_destination(const PacketFacts& facts, Instant now);
-  /// Finds the record of the packet's source or network. @param may_create Make it if there is none.
+  /// Finds the record of the packet's source or network. @param may_create Make it if there is
+  /// none.
   FoundFlow find_suspect(Level level, const PacketFacts& facts, bool may_create, Instant now);
   /// Meters a packet at its destination, creates the record if needed, and tells the treatment.
   /// A culprit destination does not drop the packets of a known source.
@@ -206,8 +208,8 @@ class GuardState {
   /// records.
   void explain_at_suspect(Level level, const PacketFacts& facts);
   void explain_at_destination(const PacketFacts& facts);
-  /// Judges the records of a slice, and erases the idle ones that are under no suspicion. One service
-  /// for machines without a price; the services after it do the same step by step.
+  /// Judges the records of a slice, and erases the idle ones that are under no suspicion. One
+  /// service for machines without a price; the services after it do the same step by step.
   ScanEvents judge_destinations(uint32_t begin, uint32_t end, Instant now);
   ScanEvents judge_suspects(uint32_t begin, uint32_t end, Instant now);
   /// Clears the REF flags of a slice of at most 64 records.
@@ -222,7 +224,7 @@ class GuardState {
   bool expire_suspect(uint32_t slot);
   void rotate_known(uint32_t begin, uint32_t end) { known_.rotate(begin, end); }
 
-  // --- Requests, for their addresses --------------------------------------------------------------
+  // --- Requests, for their addresses -------------------------------------------------------------
 
   using XtxnKind = microcode::XtxnKind;
   /// Return the request of a hash operation on a record.

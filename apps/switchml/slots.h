@@ -101,9 +101,9 @@ enum class Admission : uint8_t {
   return set.phase == SetPhase::kAdding || set.phase == SetPhase::kFinishing;
 }
 
-/// Tells whether a packet starts its set's use over although its worker is already in the set under
-/// another name, because that earlier packet was an old one that came late. True if the sum is
-/// incomplete and no thread is adding to it, or if no worker can still need the set's result.
+/// Returns true if this packet restarts the set: its worker's admitted packet was a late duplicate
+/// from an earlier use. The packet restarts it if the sum is incomplete and no thread is adding to
+/// it, or if no worker can still need the set's result.
 [[nodiscard]] inline bool supersedes(const SetRecord& here, const SetRecord& other,
                                      uint32_t workers) {
   if (here.phase == SetPhase::kAdding) return here.admitted == here.settled;

@@ -133,8 +133,8 @@ class Shard {
 
   /// Returns the sender with this address; null if the address belongs to no session.
   [[nodiscard]] const Sender* find(const Endpoint& source) const;
-  /// Does the same for the source of a packet, and records the packet. Leaves the ports alone:
-  /// the packet may be refused (Session::note_port()).
+  /// Returns the sender of a packet, and records the packet. Leaves the ports alone: the packet may
+  /// be refused (Session::note_port()).
   [[nodiscard]] const Sender* hear(const Endpoint& source, Instant now) {
     const Sender* const sender = find(source);
     if (sender == nullptr) return nullptr;

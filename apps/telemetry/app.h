@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Flow telemetry as a program for an engine: starts threads for packets and timers, and tells which
-/// core owns a packet.
+/// Flow telemetry as a program for an engine: starts threads for packets and timers, and tells
+/// which core owns a packet.
 ///
 /// Threads: Belongs to one core, like its TelemetryState.
 /// Tests:   tests/apps/telemetry/telemetry_test.cc, tests/apps/telemetry/expiry_test.cc

@@ -5,8 +5,8 @@
 ///
 /// Bounds:   A flow whose last packet came at t ends in (t + inactive, t + 2 * inactive]. A flow
 ///           that is older than the active timeout is exported at most a quarter of it later.
-/// Contract: A thread holds a message buffer before it takes a record's counts, so every record that
-///           it takes is sent. Without a free buffer the records stay for the next visit.
+/// Contract: A thread holds a message buffer before it takes a record's counts, so every record
+///           that it takes is sent. Without a free buffer the records stay for the next visit.
 /// Tests:    tests/apps/telemetry/expiry_test.cc, tests/apps/telemetry/interleaving_test.cc
 #pragma once
 

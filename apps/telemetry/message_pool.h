@@ -3,8 +3,8 @@
 /// Buffers for messages in shared memory. A timer thread takes one, fills it, sends it and gives it
 /// back.
 ///
-/// Model:   First in, first out: a buffer rests as long as possible after it was sent. A buffer that
-///          may still be on its way out is released by the machine before its next use
+/// Model:   First in, first out: a buffer rests as long as possible after it was sent. A buffer
+///          that may still be on its way out is released by the machine before its next use
 ///          (release_payload() in microcode/machine.h).
 /// Threads: Owned by one core; take() and give_back() are services of XTXNs.
 /// Errors:  take() returns nothing if all buffers are in use.

@@ -4,9 +4,9 @@
 ///
 ///   parse the flow -> look it up, or insert it -> first and last time, TCP flags -> count
 ///
-/// Contract: Correct under every interleaving of its XTXNs (microcode/machine.h). The look-up admits
-///           the packet to a span of the record. The counter increment settles it, so it is the
-///           thread's last XTXN on the record: from then on a timer may remove the record.
+/// Contract: Correct under every interleaving of its XTXNs (microcode/machine.h). The look-up
+///           admits the packet to a span of the record. The counter increment settles it, so it is
+///           the thread's last XTXN on the record: from then on a timer may remove the record.
 /// Times:    A packet's time is its arrival, the same on each machine.
 /// Tests:    tests/apps/telemetry/telemetry_test.cc, tests/apps/telemetry/interleaving_test.cc
 #pragma once

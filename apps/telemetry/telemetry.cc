@@ -111,7 +111,8 @@ TelemetryState::TelemetryState(const TelemetryConfig& config, const Store::Place
       pool_(buffers),
       idle_timers_(idle_timers),
       age_timers_(age_timers),
-      heavy_hitters_(config.heavy_hitters) {}
+      heavy_hitters_(config.heavy_hitters),
+      epoch_ns_(config.epoch_ns) {}
 
 // --- Packets ---
 
@@ -209,9 +210,14 @@ wire::IpfixFlow TelemetryState::to_ipfix(const FlowExport& flow) const {
   return record;
 }
 
+void TelemetryState::set_epoch(int64_t epoch_ns) {
+  TRIB_ASSERT(epoch_ns >= 0 && epoch_ns <= wire::kIpfixTimeMaxNs);
+  epoch_ns_ = epoch_ns;
+}
+
 int64_t TelemetryState::since_1970_ns(Instant at) const {
   // Neither part reaches half of the range: no overflow.
-  return std::clamp(config_.epoch_ns + in_nanoseconds(at.since_start()), int64_t{0},
+  return std::clamp(epoch_ns_ + in_nanoseconds(at.since_start()), int64_t{0},
                     wire::kIpfixTimeMaxNs);
 }
 

@@ -63,8 +63,8 @@ inline constexpr uint32_t kOutcomeCount = static_cast<uint32_t>(Outcome::kCount)
 }
 static_assert(outcome_of(apps::FlowFit::kTruncated) == Outcome::kTruncated);
 
-/// Limits. Source of the first: assumed, 512 MiB of records. Source of the timeouts: below and above
-/// Juniper's 10 s to 1,800 s, so that experiments in virtual time can be short.
+/// Limits. Source of the first: assumed, 512 MiB of records. Source of the timeouts: below and
+/// above Juniper's 10 s to 1,800 s, so that experiments in virtual time can be short.
 inline constexpr uint32_t kFlowsLimit = 1 << 22;
 inline constexpr Duration kTimeoutMin = milliseconds(1);
 inline constexpr Duration kTimeoutMax = seconds(3600);
@@ -88,8 +88,8 @@ struct TelemetryConfig {
   Endpoint collector;                 ///< Must be set.
   uint32_t message_bytes_max = 1400;  ///< wire::kIpfixMessageBytesMin to kMessageBytesLimit.
   uint32_t observation_domain = 0;    ///< One for each core: it has a sequence of its own.
-  /// Nanoseconds since 1970 of Instant(). The exported times must stay below
-  /// wire::kIpfixTimeMaxNs; times outside are clamped.
+  /// Nanoseconds since 1970 of Instant(), at the start: see set_epoch(). The exported times must
+  /// stay below wire::kIpfixTimeMaxNs; times outside are clamped.
   int64_t epoch_ns = 0;
   uint32_t heavy_hitters = 10;  ///< 0 to kHeavyHittersLimit.
 };
@@ -155,9 +155,12 @@ class TelemetryState {
   /// Returns the number of flows that have a record.
   [[nodiscard]] uint32_t flow_count() const { return store_.size(); }
 
-  // --- For the engine, between bursts --------------------------------------------------------------
+  // --- For the engine, between bursts ------------------------------------------------------------
 
   void begin_burst() { pool_.all_released(); }
+  /// Sets the time of day of Instant(), for all later exports. Call it when the system clock was
+  /// set. @param epoch_ns Nanoseconds since 1970; 0 to wire::kIpfixTimeMaxNs.
+  void set_epoch(int64_t epoch_ns);
   [[nodiscard]] apps::BurstNotes<FlowNote>& notes() { return notes_; }
   [[nodiscard]] uint64_t hash_of(const apps::FlowKey& key) const { return store_.hash_of(key); }
   /// Prefetches the place of a flow in the hash index. @return hash_of(key)
@@ -174,14 +177,14 @@ class TelemetryState {
     return std::min(idle_timers_.next_due(), age_timers_.next_due());
   }
 
-  // --- Targets of XTXNs ----------------------------------------------------------------------------
+  // --- Targets of XTXNs --------------------------------------------------------------------------
 
   /// Returns the request of a hash operation on a flow.
   [[nodiscard]] microcode::Xtxn hash_request(microcode::XtxnKind kind,
                                              const apps::FlowKey& key) const {
     return memory::hash_request(kind, store_, key);
   }
-  /// The same for the flow in a slot.
+  /// Returns the request of a hash operation on the flow in a slot.
   [[nodiscard]] microcode::Xtxn hash_request_at(microcode::XtxnKind kind, uint32_t slot) const {
     return memory::hash_request(kind, store_, store_.key_at(slot));
   }
@@ -194,11 +197,11 @@ class TelemetryState {
   [[nodiscard]] MessagePool& pool() { return pool_; }
   [[nodiscard]] uint64_t& pool_word() { return shared_->pool; }
 
-  // --- Services of XTXNs ---------------------------------------------------------------------------
+  // --- Services of XTXNs -------------------------------------------------------------------------
 
   /// Looks a flow up, sets its REF flag and admits a packet to its current span.
   [[nodiscard]] Admission admit(const apps::FlowKey& key) { return admit(key, hash_of(key)); }
-  /// The same. @param hash hash_of(key)
+  /// Admits a packet to a flow whose hash the caller knows. @param hash hash_of(key)
   [[nodiscard]] Admission admit(const apps::FlowKey& key, uint64_t hash) {
     FlowRecord* const record = store_.lookup(key, hash);
     return record == nullptr ? Admission{} : admit_to(*record);
@@ -206,8 +209,8 @@ class TelemetryState {
   /// Makes a record for the flow and admits its first packet. If another thread has made the record
   /// in the meantime, this is admit().
   [[nodiscard]] Admission insert(const apps::FlowKey& key, uint64_t arrived_at);
-  /// Tests and clears the REF flags of [begin, end), at most one word. @return the idle slots, bit 0
-  /// for `begin`.
+  /// Tests and clears the REF flags of [begin, end), at most one word. @return the idle slots, bit
+  /// 0 for `begin`.
   [[nodiscard]] uint64_t scan_idle(uint32_t begin, uint32_t end);
   /// Returns the live slots of the word from `begin` on.
   [[nodiscard]] uint64_t live_mask(uint32_t begin) const { return store_.live_mask(begin); }
@@ -262,6 +265,7 @@ class TelemetryState {
   ExportCounters exports_;
   HeavyHitters heavy_hitters_;
   apps::BurstNotes<FlowNote> notes_;
+  int64_t epoch_ns_;
 };
 
 }  // namespace tributary::telemetry

@@ -87,8 +87,8 @@ microcode::Subroutine<RunReport, M> look_at_run(M& m, Job& job, const MessageHea
 [[nodiscard]] Message upstream_probe(const Job& job, const MessageHead& about, uint32_t block_id,
                                      uint8_t flags, Instant now);
 
-/// Asks the upper aggregator about a block, and with wire::kFlagRun in `flags` about the rest of its
-/// run.
+/// Asks the upper aggregator about a block, and with wire::kFlagRun in `flags` about the rest of
+/// its run.
 template <microcode::Machine M>
 void probe_upstream(M& m, Job& job, const MessageHead& about, uint32_t block_id,
                     uint8_t flags = wire::kFlagRun) {

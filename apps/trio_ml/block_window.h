@@ -98,7 +98,7 @@ class BlockWindow {
     find(name, found);
     return found;
   }
-  /// Does the same into a Found that the caller keeps.
+  /// Finds a block, and fills in a Found that the caller keeps.
   void find(BlockName name, Found& found) {
     BlockRecord& block = places_[place_of(name.block_id)];
     found.block = &block;

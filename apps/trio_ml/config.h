@@ -105,12 +105,12 @@ struct JobConfig {
   // source `upstream_source` of the same job.
   Endpoint upstream{};
   uint32_t upstream_source = 0;
-  /// Most gradients that a packet to `upstream` carries without fragments; 0: no limit. Sources may be
-  /// nearer, and request more.
+  /// Most gradients that a packet to `upstream` carries without fragments; 0: no limit. Sources may
+  /// be nearer, and request more.
   uint32_t upstream_grad_max = 0;
   bool sources_are_aggregators = false;  ///< Sources are lower aggregators; sums their src_cnt.
-  /// Lower aggregators number their ranks alike. Sums are right, but results do not tell which ranks
-  /// they lack. For jobs of more than kSourcesMax workers in the lab.
+  /// Every lower aggregator numbers its ranks from 0, so results cannot name the missing ranks. For
+  /// jobs of more than kSourcesMax workers in the lab.
   bool ranks_overlap = false;
   uint32_t rank_base = 0;  ///< The rank of this aggregator's source 0.
   uint32_t world = 0;      ///< Ranks in the whole tree; 0: `sources`.
@@ -118,12 +118,13 @@ struct JobConfig {
   [[nodiscard]] bool takes_plain_packets() const {
     return clients != Clients::kSessions && auth.mode == auth::Mode::kNone && !asynchronous;
   }
-  /// Tells whether no source waits for another one that is late.
-  [[nodiscard]] bool goes_on_without_late() const { return mitigation || asynchronous; }
-  /// Returns the effect of a silent member. Where no source waits for a late one, the others go on.
+  /// Tells whether blocks complete without a source that is late.
+  [[nodiscard]] bool completes_without_late() const { return mitigation || asynchronous; }
+  /// Returns the effect of a silent member. By default the others go on if blocks complete without
+  /// late sources, and end otherwise.
   [[nodiscard]] Silence on_silence() const {
     if (silence != Silence::kAuto) return silence;
-    return goes_on_without_late() ? Silence::kExclude : Silence::kEnd;
+    return completes_without_late() ? Silence::kExclude : Silence::kEnd;
   }
   /// Tells whether silence itself excludes a source, beside the job's straggler mitigation.
   [[nodiscard]] bool excludes_silent() const { return silence == Silence::kExclude; }

@@ -101,8 +101,8 @@ namespace detail {
 
 }  // namespace detail
 
-/// Tells whether a late contribution is as large as its block's result. Anybody can send a plain packet
-/// under a forged address, which must not get more than was sent.
+/// Tells whether a late contribution is as large as its block's result. Anybody can send a plain
+/// packet under a forged address, which must not get more than was sent.
 [[nodiscard]] inline bool is_worth_an_answer(const MessageHead& message,
                                              const ResultRecord& result) {
   return message.header.extended ||
@@ -172,10 +172,9 @@ class ContributionThread {
     if (state.address != arrival_.source) return KnownHead::Kind::kNone;
     return state.known_head.match(message, arrival_.size);
   }
-  /// Tells whether the packet is a contribution to a running session with a key that is not its
-  /// source's, while no reply to a stranger is left: parse() to check_message() would refuse it as
-  /// kWrongKey, and its reset would be withheld. Reads as little as possible, because a flood of
-  /// such packets must not take the members' time. False for any packet that is unusual otherwise.
+  /// Returns true for a contribution with a wrong key when the reply budget for strangers is spent.
+  /// The full check would drop it without an answer; this one is cheaper under a flood. Returns
+  /// false if anything else about the packet is unusual.
   /// @pre match_known_head() returned kNone.
   [[nodiscard]] bool is_ignored_forgery() const {
     constexpr uint32_t kHeadBytes = Header::kBytes + wire::kExtensionBytes;
@@ -466,7 +465,8 @@ class ContributionThread {
         break;
     }
   }
-  /// Stores the head for match_known_head(), which assumes a plain contribution of one rank to a sum.
+  /// Stores the head for match_known_head(), which assumes that a contribution has one rank and is
+  /// part of a sum.
   void remember() {
     if (job_->config.sources_are_aggregators || is_push()) return;
     job_->sources[source()].known_head.remember(message_bytes(m_, arrival_).data(), arrival_.size,

@@ -52,8 +52,8 @@ void notify(M& m, Shard& shard, Job& job, const MessageHead& about, Reason reaso
 }
 
 /// Tells the sender of an extended message that its key is not a member's. A key that another
-/// aggregator has issued gets no reply, because an attacker could pass the reply to the key's owner as
-/// a reply of that other aggregator.
+/// aggregator has issued gets no reply, because an attacker could pass the reply to the key's owner
+/// as a reply of that other aggregator.
 template <microcode::Machine M>
 void send_reset(M& m, Shard& shard, Job& job, const MessageHead& about, const Arrival& arrival) {
   if (!about.header.extended || !job.session.may_have_issued(about.extension.key)) return;
@@ -107,10 +107,8 @@ void tell_mismatch(M& m, Shard& shard, Job& job, BlockRecord& block, const Messa
 /// Makes a message the notice that a source has left the session.
 void become_peer_left(const Job& job, uint32_t source, Message& message);
 
-/// Answers a source whether the block holds its contribution: sends the mask of contributions. If
-/// the block can never be summed, sends a notice instead: of the session's first mismatch, or of an
-/// expected source that has left. So a source that begins the block after the notice to all learns the
-/// reason, too.
+/// Tells a source which contributions its block holds. If the block can never complete, sends the
+/// reason instead (tensor mismatch, or a source that left), so a late starter also learns it.
 /// @param run  The answer about the rest of the run, if the source asked for it.
 template <microcode::Machine M>
 void send_have(M& m, Shard& shard, Job& job, const BlockRecord& block, const MessageHead& about,
@@ -310,8 +308,8 @@ void serve_join(M& m, Shard& shard, Job& job, const Message& message, const Arri
   if (answer.to_all_pending) send_to_pending(m, job, reply);
 }
 
-/// Tells the members that a source has left because it has lost another aggregator. Members that have
-/// sent nothing since their join are known to shard 0 alone.
+/// Tells the members that a source has left because it has lost another aggregator. Members that
+/// have sent nothing since their join are known to shard 0 alone.
 template <microcode::Machine M>
 void tell_members_of_loss(M& m, Shard& shard, Job& job, const Message& leave) {
   Message notice = control_message(job, leave, MessageType::kNotice);
@@ -326,8 +324,9 @@ void tell_members_of_loss(M& m, Shard& shard, Job& job, const Message& leave) {
   }
 }
 
-/// Serves a leave. If the job has lost another aggregator, all members are told, whether or not they
-/// wait here, unless ranks go on without each other.
+/// Serves a leave. If the source has lost another aggregator, tells all members, whether or not
+/// they wait here. If blocks complete without late sources, tells nobody: a broken path of one rank
+/// must not end ranks that can go on, and each rank finds a dead aggregator by itself.
 template <microcode::Machine M>
 void serve_leave(M& m, Shard& shard, Job& job, const Message& message) {
   const Message leave_message = upstream_message(job, MessageType::kLeave);
@@ -341,14 +340,14 @@ void serve_leave(M& m, Shard& shard, Job& job, const Message& message) {
     end_upstream(m, shard, job, leave_message, Reason::kPeerLeft);
     return;
   }
-  if (lost_aggregator != 0 && !job.config.goes_on_without_late() &&
+  if (lost_aggregator != 0 && !job.config.completes_without_late() &&
       job.take_reply_token(source, m.now())) {
     tell_members_of_loss(m, shard, job, message);
   }
 }
 
-/// Serves a message whose key is not a member's. It may be the leave of a worker that has not received
-/// its welcome, and so has only its nonce.
+/// Serves a message whose key is not a member's. It may be the leave of a worker that has not
+/// received its welcome, and so has only its nonce.
 template <microcode::Machine M>
 void serve_stranger(M& m, Shard& shard, Job& job, const Message& message, const Arrival& arrival) {
   const uint32_t source = message.header.src_id;

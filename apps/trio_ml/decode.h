@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Decodes messages, and answers joins that no job of this aggregator can serve: an unknown job, another
-/// version of the protocol.
+/// Decodes messages, and answers joins that no job of this aggregator can serve: an unknown job,
+/// another version of the protocol.
 ///
 /// Contract: Changes no job. Answers within the reply budget of strangers only.
 /// Tests:    tests/apps/trio_ml/refusal_test.cc, control_test.cc
@@ -70,8 +70,8 @@ void refuse_unknown_job(M& m, Shard& shard, const MessageHead& join, const Arriv
               .address = arrival.source});
 }
 
-/// Returns the reset that answers a message; see MessageType::kReset. It repeats the key, so that only
-/// a party that has seen the message can forge it.
+/// Returns the reset that answers a message; see MessageType::kReset. It repeats the key, so that
+/// only a party that has seen the message can forge it.
 [[nodiscard]] inline Message reset_about(const MessageHead& about) {
   Message reset;
   reset.header = about.header;
@@ -80,7 +80,8 @@ void refuse_unknown_job(M& m, Shard& shard, const MessageHead& join, const Arriv
   return reset;
 }
 
-/// Answers a message for a job that is not configured here. No secret is known, so a reset has no seal.
+/// Answers a message for a job that is not configured here. No secret is known, so a reset has no
+/// seal.
 template <microcode::Machine M>
 void answer_unknown_job(M& m, Shard& shard, const MessageHead& about, const Arrival& arrival) {
   if (about.extension.type == MessageType::kJoin) {

@@ -47,9 +47,10 @@ void send_control(M& m, Job& job, const Message& message, const Endpoint& to) {
   send_control(m, &job, message, to);
 }
 
-/// Sends a reply to a sender that is not a member, unless it is larger than the sender's packet, the
-/// budget for such replies is spent, or half of the port's send buffer is full. So nobody can use the
-/// aggregator to amplify traffic, and replies to addresses that do not exist leave room for results.
+/// Sends a reply to a sender that is not a member, unless it is larger than the sender's packet,
+/// the budget for such replies is spent, or half of the port's send buffer is full. So nobody can
+/// use the aggregator to amplify traffic, and replies to addresses that do not exist leave room for
+/// results.
 template <microcode::Machine M>
 void send_to_stranger(M& m, Shard& shard, Job* job, Message message, uint32_t packet_bytes,
                       const Endpoint& to, Outcome sent) {
@@ -113,8 +114,8 @@ inline void build_head(Job& job, BlockRecord& block, bool upward) {
 /// it with the next sequence number.
 void mark_repeat(Job& job, const BlockRecord& block);
 
-/// Seals a kept result with the next sequence number, if the job has a secret. Its receiver may have
-/// dropped the first copy, so the same number would not do.
+/// Seals a kept result with the next sequence number, if the job has a secret. Its receiver may
+/// have dropped the first copy, so the same number would not do.
 void seal_again(Job& job, const ResultRecord& result);
 
 /// Sends a kept result to one source or to all.
@@ -146,8 +147,8 @@ void send_receipt(M& m, Shard& shard, const Receipt& receipt, const Endpoint& to
   count(m, shard, Outcome::kReceiptSent, receipt.size_bytes);
 }
 
-/// Sends a kept result to the source whose rank owns it, and receipts to the others. Nothing goes to
-/// the job's multicast group, so no owner gets a receipt.
+/// Sends a kept result to the source whose rank owns it, and receipts to the others. Nothing goes
+/// to the job's multicast group, so no owner gets a receipt.
 template <microcode::Machine M>
 [[gnu::noinline]] void send_to_owner(M& m, Shard& shard, Job& job, const ResultRecord& result) {
   const Receipt receipt = receipt_of(job, result);
@@ -299,7 +300,7 @@ microcode::Subroutine<void, M> emit_block(M& m, Shard& shard, Job& job, BlockRec
   if (emission.sum_finished()) co_await publish(m, shard, job, block);
 }
 
-/// Does the same on a machine whose replies are there at once.
+/// Emits a block as emit_block() does, on a machine whose replies are there at once.
 template <microcode::Machine M>
 requires(!M::kSuspends) void emit_in_place(M& m, Shard& shard, Job& job, BlockRecord& block) {
   Emission<M> emission(m, shard, job, block);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// The hash tables of Trio-ML as the chip has them, for machines that price hash operations: the job
-/// records by job_id, and a job's block records by (job_id, block_id) (Trio paper §4).
+/// The hash tables of Trio-ML as the chip has them, for machines that price hash operations: the
+/// job records by job_id, and a job's block records by (job_id, block_id) (Trio paper §4).
 ///
 /// Model:   Shard and BlockWindow find the records. These tables say only which addresses a hash
 ///          operation visits. One table for each job stands for the paper's single one.

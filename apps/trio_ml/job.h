@@ -36,7 +36,7 @@ struct alignas(64) SourceState {
   Endpoint address;            ///< Sender address of its last message; not set: unknown.
   bool contributed = false;    ///< Since the infrequent timer's last visit.
   uint32_t missed_blocks = 0;  ///< Blocks that aged out without it since then.
-  KnownHead known_head;        ///< Head of its last plain contribution.
+  KnownHead known_head;        ///< Head of its last contribution to a sum.
 };
 static_assert(sizeof(SourceState) == 64, "a contribution reads one cache line of its source");
 
@@ -58,9 +58,9 @@ struct RefusedJoin {
   Endpoint from{};
 };
 
-/// How long a job keeps its memory after a session, so that a session that follows at once finds it.
-/// A session on returned memory takes a page fault for each 4 KiB that it uses. Assumed: a program
-/// that runs workers in a loop starts the next ones within this time.
+/// How long a job keeps its memory after a session, so that a session that follows at once finds
+/// it. A session on returned memory takes a page fault for each 4 KiB that it uses. Assumed: a
+/// program that runs workers in a loop starts the next ones within this time.
 inline constexpr Duration kIdleMemoryAfter = milliseconds(2000);
 /// Pause between two slices, so that a core serves its other jobs in between.
 inline constexpr Duration kIdleMemoryPause = milliseconds(1);
@@ -122,8 +122,8 @@ class Job {
   void set_timeout(Duration timeout, Instant now);
   /// Changes the effect of silence. A source that is excluded stays so until it contributes.
   void set_silence(Silence silence) { config.silence = silence; }
-  /// Forgets a source: its address, and in a session its key, so that its messages are refused until
-  /// the session ends. With mitigation, new blocks do not wait for it.
+  /// Forgets a source: its address, and in a session its key, so that its messages are refused
+  /// until the session ends. With mitigation, new blocks do not wait for it.
   /// @param new_key A key that nobody knows.
   void evict(uint32_t source, uint64_t new_key);
   /// Sends nothing more to the address of a source that has left the session.
@@ -161,7 +161,8 @@ class Job {
           .expected = job.record.active_mask};
 }
 
-/// Returns the request of a hash operation on a block of the job. @param M The machine that gets it.
+/// Returns the request of a hash operation on a block of the job. @param M The machine that gets
+/// it.
 template <class M>
 [[nodiscard]] microcode::Xtxn block_table_request(microcode::XtxnKind kind, const Job& job,
                                                   uint32_t block_id) {
@@ -171,7 +172,8 @@ template <class M>
   return {kind, &job.record, memory::kHashBucketBytes};
 }
 
-/// Records in the job's table that the block at a place has a record from now on. Part of a service.
+/// Records in the job's table that the block at a place has a record from now on. Part of a
+/// service.
 template <class M>
 void note_record(Job& job, uint32_t place, uint32_t block_id) {
   if constexpr (M::kSuspends) {

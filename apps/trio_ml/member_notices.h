@@ -12,8 +12,8 @@
 
 namespace tributary::trio_ml {
 
-/// Passes a lower aggregator's notice of silent ranks to all sources. Ranks that are not below it are
-/// left out.
+/// Passes a lower aggregator's notice of silent ranks to all sources. Ranks that are not below it
+/// are left out.
 template <microcode::Machine M>
 void forward_notice(M& m, Shard& shard, Job& job, const Message& message) {
   const uint32_t source = message.header.src_id;

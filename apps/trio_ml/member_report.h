@@ -22,7 +22,8 @@ namespace tributary::trio_ml {
 /// the time between them is not that of their counts.
 inline constexpr Duration kReportGapMin = milliseconds(100);
 
-/// Beginnings that are kept. A worker reports at most five a second, and a reader looks each second.
+/// Beginnings that are kept. A worker reports at most five a second, and a reader looks each
+/// second.
 inline constexpr uint32_t kBeginsMax = 8;
 
 /// The beginning of an all-reduce.

@@ -23,8 +23,8 @@ using wire::MessageHead;
   return status == auth::OpenStatus::kForged ? Outcome::kBadSeal : Outcome::kReplayed;
 }
 
-/// The position of a member's message in its packet, and the fields that its seal needs. A value of 16
-/// bytes, which is passed in registers (see ContributionThread).
+/// The position of a member's message in its packet, and the fields that its seal needs. A value of
+/// 16 bytes, which is passed in registers (see ContributionThread).
 struct SealedMessage {
   uint32_t offset;
   uint32_t size;
@@ -41,8 +41,8 @@ struct SealedMessage {
           .flags = message.extension.flags};
 }
 
-/// Returns the bytes of a message behind its head. A machine that keeps only the head of a packet in
-/// local memory returns none; it serves no job in mode `full`.
+/// Returns the bytes of a message behind its head. A machine that keeps only the head of a packet
+/// in local memory returns none; it serves no job in mode `full`.
 template <microcode::Machine M>
 std::span<const std::byte> payload_of(const M& m, const SealedMessage& message) {
   if constexpr (requires { m.packet_bytes(); }) {

@@ -87,7 +87,8 @@ Eviction evict_source(M& m, Shard& shard, Job& job, uint32_t source) {
 }
 
 /// Refuses the further packets of an evicted source on this shard, and forgets its address. Does
-/// nothing if another session has begun since. @return whether this shard knew the source's address.
+/// nothing if another session has begun since. @return whether this shard knew the source's
+/// address.
 inline bool drop_evicted(Job& job, uint32_t source, const Eviction& eviction) {
   if (job.session.number() != eviction.session) return false;
   job.adopt(eviction.session);

@@ -4,8 +4,8 @@
 ///
 /// Model:   A push adds a change to a block; the answer is the block's value (BytePS §5, Fig. 11).
 /// Shapes:  The parameters form blocks of `gradients` lanes, the last one with the rest. The store
-///          keeps the B blocks of its share (wire/parameter_share.h), numbered from 0. A source sends
-///          one stream of positions. Position p is push p / B to block p mod B.
+///          keeps the B blocks of its share (wire/parameter_share.h), numbered from 0. A source
+///          sends one stream of positions. Position p is push p / B to block p mod B.
 /// Order:   block_id is p modulo 2^32; find() restores p. Each push is added once.
 /// Threads: Owned by one shard, the only one of its aggregator.
 /// Memory:  Taken from SharedMemory at configuration time, returned when the store ends. The first
@@ -51,8 +51,8 @@ class ParameterStore {
                                                         memory::SharedMemory& memory);
 
   /// Begins a session without any push. @param gradients Lanes of a block, at least
-  /// gradients_min(). @param window Most positions of a source in flight; at most the store's blocks,
-  /// unless it has none. @param share The blocks of the parameters that it keeps.
+  /// gradients_min(). @param window Most positions of a source in flight; at most the store's
+  /// blocks, unless it has none. @param share The blocks of the parameters that it keeps.
   void start(uint32_t session, uint32_t gradients, uint32_t window,
              const wire::ParameterShare& share = {});
 
@@ -88,8 +88,8 @@ class ParameterStore {
   /// Adds a push. @pre find() returned kInside and state_of() kMissing.
   /// @param flags kFlagOverflow, kFlagNotFinite: the values do not fit, and are not added.
   /// @param lanes Big-endian, lane_count(place.block) of them.
-  /// @return false if a stored lane has overflowed: the sum wraps, and each further answer about the
-  ///         block says so.
+  /// @return false if a stored lane has overflowed: the sum wraps, and each further answer about
+  ///         the block says so.
   bool push(uint32_t source, const Place& place, uint16_t gen_id, uint8_t flags,
             std::span<const std::byte> lanes);
   /// Tells whether the block has its initial values: the first push of source 0.

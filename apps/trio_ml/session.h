@@ -153,9 +153,9 @@ class Session {
   [[nodiscard]] JoinAnswer join(const wire::Message& message, const Endpoint& from, Instant now);
   /// Returns the body and the destination of the welcome for member `source`.
   [[nodiscard]] wire::ControlBody welcome_body(uint32_t source) const;
-  /// Records the sequence number of a sealed join whose cookie is good. @return false if the join is
-  /// a replay: the worker has sent this number or a later one before, or another worker has taken
-  /// its place since.
+  /// Records the sequence number of a sealed join whose cookie is good. @return false if the join
+  /// is a replay: the worker has sent this number or a later one before, or another worker has
+  /// taken its place since.
   [[nodiscard]] bool note_join_sequence(uint32_t source, uint64_t nonce, uint64_t sequence);
   /// Returns the nonce with which a member joined.
   [[nodiscard]] uint64_t nonce_of(uint32_t source) const { return members_[source].nonce; }
@@ -165,8 +165,8 @@ class Session {
   /// Removes a member. @return whether this ended the session.
   /// @param lost_aggregator See wire::ExtensionFields::tensor_elements.
   bool leave(uint32_t source, uint32_t lost_aggregator = 0);
-  /// Tells whether a key was the source's in the last session that has ended. Copies of its worker's
-  /// leave arrive later, perhaps in the next session.
+  /// Tells whether a key was the source's in the last session that has ended. Copies of its
+  /// worker's leave arrive later, perhaps in the next session.
   [[nodiscard]] bool was_member(uint32_t source, uint64_t key) const;
   /// The state of a worker that withdraws its join, found by its nonce.
   enum class Withdrawal : uint8_t { kUnknown, kPending, kMember };
@@ -197,8 +197,8 @@ class Session {
   }
   /// Returns the cookies of this job's joins.
   [[nodiscard]] const auth::CookieJar& cookies() const { return cookies_; }
-  /// Returns the generation of a source's cookies, for CookieOwner. A new one begins with each process
-  /// that the session forgets, so that the old joins of that process do not count.
+  /// Returns the generation of a source's cookies, for CookieOwner. A new one begins with each
+  /// process that the session forgets, so that the old joins of that process do not count.
   [[nodiscard]] uint32_t cookie_generation(uint32_t source) const {
     return source < config_.sources ? members_[source].past_forgotten() : 0;
   }

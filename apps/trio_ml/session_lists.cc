@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The checks that the sources of a session agree: about their list of aggregators, and about the ranks
-// that each of them serves.
+// The checks that the sources of a session agree: about their list of aggregators, and about the
+// ranks that each of them serves.
 #include <algorithm>
 #include <mutex>
 

@@ -37,8 +37,9 @@ class Shard {
     in_order_.reserve(wire::kJobsMax);  // So that insert() never allocates.
   }
 
-  /// Places the hash tables of the jobs, and those of the blocks of jobs made from now on, in shared
-  /// memory, for a machine that prices hash operations. @return an Error if too little is left.
+  /// Places the hash tables of the jobs, and those of the blocks of jobs made from now on, in
+  /// shared memory, for a machine that prices hash operations. @return an Error if too little is
+  /// left.
   /// @pre The shard has no job.
   Result<void> place_hash_tables();
 
@@ -129,8 +130,8 @@ class Shard {
   /// Refused packets in the recorder. Assumed: enough to see a pattern, and so few that a flood of
   /// strangers needs seconds to overwrite the members' events.
   ReplyBudget refusal_records_{/*burst=*/1024, /*per_ms=*/4};
-  /// Events that strangers can cause. Assumed: enough for all ranks of a job to join at once, and too
-  /// few to fill the ring within the reader's pause of 0.1 s.
+  /// Events that strangers can cause. Assumed: enough for all ranks of a job to join at once, and
+  /// too few to fill the ring within the reader's pause of 0.1 s.
   ReplyBudget stranger_events_{/*burst=*/512, /*per_ms=*/1};
 };
 

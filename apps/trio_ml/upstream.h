@@ -171,8 +171,8 @@ void end_lost_session(M& m, Shard& shard, Job& job) {
   end_with_upstream(m, shard, job);
 }
 
-/// Forwards a notice of the upper aggregator to the sources, and names that aggregator if the notice
-/// is about its sender. If the notice says that the session is lost, shard 0 ends it here.
+/// Forwards a notice of the upper aggregator to the sources, and names that aggregator if the
+/// notice is about its sender. If the notice says that the session is lost, shard 0 ends it here.
 template <microcode::Machine M>
 void pass_notice_down(M& m, Shard& shard, Job& job, const Message& message) {
   Message notice = message;

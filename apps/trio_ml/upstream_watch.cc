@@ -8,8 +8,8 @@ namespace tributary::trio_ml {
 using wire::Reason;
 namespace {
 
-/// A pending states a silence of this length. Assumed: two questions lost in a row are enough, because
-/// before a session starts a false statement harms nobody.
+/// A pending states a silence of this length. Assumed: two questions lost in a row are enough,
+/// because before a session starts a false statement harms nobody.
 constexpr Duration kStatedAfter = milliseconds(700);
 
 }  // namespace

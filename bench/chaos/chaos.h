@@ -40,8 +40,8 @@ struct ChaosConfig {
 
 /// A worker may end this much later than its deadline. Assumed: for a busy machine.
 inline constexpr uint32_t kDeadlineSlackMs = 2000;
-/// A server may grow by this much between two observations. Assumed: the pages of its sockets and of
-/// the allocator; a leak of one packet in a hundred would exceed it in half a minute.
+/// A server may grow by this much between two observations. Assumed: the pages of its sockets and
+/// of the allocator; a leak of one packet in a hundred would exceed it in half a minute.
 inline constexpr uint64_t kGrowthBytesMax = 4 << 20;
 
 /// The effects of the faults of one kind, in milliseconds.

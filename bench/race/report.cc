@@ -46,7 +46,8 @@ double to_optimum(const RaceRow& row) {
   return optimum_s > 0 ? row.median_s / optimum_s : 0;
 }
 
-/// Returns the share of the cores' time that all processes took; near 1, the cores limit the system.
+/// Returns the share of the cores' time that all processes took; near 1, the cores limit the
+/// system.
 double cores_busy(const RaceRow& row, const Machine& machine) {
   const double tensors_gb = static_cast<double>(row.race.bytes) / 1e9 * row.race.workers;
   const double available_s = row.median_s * machine.cores;

@@ -2,11 +2,11 @@
 /// @file
 /// `tributary bench observe`: the cost of metrics, dashboard and recorder for a core.
 ///
-/// Model:   A whole appliance over packets in memory (bench/replay_load.h). Observed, it records its
-///          events, keeps its history, and answers each second a scrape of /metrics and the three
-///          questions of an open dashboard over HTTP. Alone, it does none of that.
-/// Method:  Both in turn, several times; packets per second of the core's CPU time. The ratio is the
-///          median over the pairs. Every packet must have been aggregated.
+/// Model:   A whole appliance over packets in memory (bench/replay_load.h). Observed, it records
+///          its events, keeps its history, and answers each second a scrape of /metrics and the
+///          three questions of an open dashboard over HTTP. Alone, it does none of that.
+/// Method:  Both in turn, several times; packets per second of the core's CPU time. The ratio is
+///          the median over the pairs. Every packet must have been aggregated.
 /// Source:  Goal: 0.98 at 64 and at 1,024 gradients.
 /// Tests:   tests/cli/bench/bench_observe_test.cc (small)
 #pragma once

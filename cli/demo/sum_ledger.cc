@@ -14,7 +14,7 @@
 
 #include "base/assert.h"
 #include "base/errno_text.h"
-#include "host/number_format.h"
+#include "host/formats/number_format.h"
 
 namespace tributary::demo {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "base/assert.h"
 #include "base/fnv.h"
-#include "host/number_format.h"
+#include "host/formats/number_format.h"
 #include "host/straggler_pattern.h"
 
 namespace tributary::demo {

@@ -191,7 +191,8 @@ std::vector<Finding> examine_sockets(const MachineFacts& facts) {
           examine_offload("UDP receive offload (GRO)", facts.has_udp_gro), port};
 }
 
-/// Only packet programs on live traffic and `--port packet:` need one, so the verdict is always kOk.
+/// Only packet programs on live traffic and `--port packet:` need one, so the verdict is always
+/// kOk.
 Finding examine_packet_socket(const MachineFacts& facts) {
   const std::string& refusal = facts.packet_socket_refusal;
   return {.what = "packet sockets",
@@ -317,7 +318,8 @@ Result<std::vector<Finding>> examine_job(const DoctorOptions& options, const Mac
 
 int run_doctor(const DoctorOptions& options, std::ostream& out, std::ostream& err) {
   MachineFacts facts = gather_facts(options.port);
-  // Aggregation packets do not begin or end at a port of a packet program, so its MTU costs nothing.
+  // Aggregation packets do not begin or end at a port of a packet program, so its MTU costs
+  // nothing.
   std::erase_if(facts.interfaces, [&](const InterfaceFacts& interface) {
     return is_inline_port(interface.name, options.ports);
   });

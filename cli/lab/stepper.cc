@@ -265,8 +265,8 @@ namespace {
 
 constexpr char kAll[] = "all";
 
-/// Tells whether the node's snapshot selects a table's row by number. print_table() selects the rows
-/// of other tables, by their first cell.
+/// Tells whether the node's snapshot selects a table's row by number. print_table() selects the
+/// rows of other tables, by their first cell.
 bool snapshot_selects_row(const std::string& table) {
   return table == "blocks" || table == "registers";
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Runs a scenario step by step: reads commands, continues the run as far as they ask, and prints the
-/// events of each step or the state of a node.
+/// Runs a scenario step by step: reads commands, continues the run as far as they ask, and prints
+/// the events of each step or the state of a node.
 ///
 /// Model:   The run pauses between two events while a command is read. A command that continues it
-///          names the next stop: after a number of events, at the next packet, at a time, at the next
-///          event of a block or slot, or at the end. No command changes the run's outcome.
+///          names the next stop: after a number of events, at the next packet, at a time, at the
+///          next event of a block or slot, or at the end. No command changes the run's outcome.
 /// Threads: One, the run's.
 /// Errors:  An unknown command or a wrong argument prints the allowed ones; the run does not move.
 ///          The end of the input ends the run.

@@ -18,8 +18,8 @@ namespace tributary::cli {
 /// show, 1 if not or if the run failed, 2 for flags that are not allowed.
 void add_lab_trace(CLI::App& lab, int& exit_code);
 
-/// Returns the settings of the traced scenario. Without a file and a number of iterations it has one
-/// iteration, because a trace of the usual hundred takes minutes.
+/// Returns the settings of the traced scenario. Without a file and a number of iterations it has
+/// one iteration, because a trace of the usual hundred takes minutes.
 [[nodiscard]] std::vector<WrittenKey> trace_settings(const std::string& scenario_path,
                                                      std::vector<WrittenKey> settings);
 

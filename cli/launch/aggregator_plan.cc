@@ -169,8 +169,8 @@ Result<Aggregators> plan_colocated(const LaunchConfig& config, const LaunchSurro
   const bool reduce_locally = config.local_reduce && config.processes > 1;
   if (report->assignment.weights[config.node_rank] > 0) {
     const std::string& own = report->machines.endpoints[config.node_rank];
-    // The machine's own name may stand for an address that others do not reach. They may find either
-    // an IPv4 or an IPv6 address under it, and [::] takes both.
+    // The machine's own name may stand for an address that others do not reach. They may find
+    // either an IPv4 or an IPv6 address under it, and [::] takes both.
     const bool is_ipv4 = Endpoint::parse(own).has_value() && !own.starts_with('[');
     const std::string every = is_ipv4 || !around.has_ipv6 ? "0.0.0.0" : "[::]";
     JobShape shape{.sources = ranks.world};

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Plans the aggregators of `tributary launch`: those to start on this machine, and the list for its
-/// ranks.
+/// Plans the aggregators of `tributary launch`: those to start on this machine, and the list for
+/// its ranks.
 ///
 /// Model:   Without a list of machines, all aggregators are here and have the same share. With one,
-///          every machine's launcher makes the same plan and starts its own machine's part of it. If
-///          a machine has several ranks, it gets a lower aggregator for each aggregator of the plan:
-///          they add the machine's tensors, so only one copy of a tensor leaves it.
+///          every machine's launcher makes the same plan and starts its own machine's part of it.
+///          If a machine has several ranks, it gets a lower aggregator for each aggregator of the
+///          plan: they add the machine's tensors, so only one copy of a tensor leaves it.
 /// Errors:  One line that names the flag, its value and the values allowed.
 /// Tests:   tests/cli/launch/launch_plan_test.cc
 #pragma once

@@ -176,8 +176,9 @@ void add_aggregator_flags(CLI::App& command, LaunchConfig& config) {
   add_milliseconds(
       command, "--timeout-ms", config.straggler_timeout, 0, kMinuteMs,
       "Straggler mitigation: longest wait of a block; 0: none. Started aggregator only");
-  add_milliseconds(command, "--permanent-ms", config.permanent_after, 0, kHourMs,
-                   "Stop waiting for a straggler after this much silence; 0: two timeouts");
+  add_milliseconds(
+      command, "--permanent-ms", config.permanent_after, 0, kHourMs,
+      "Stop waiting for a straggler after it contributes nothing for this long; 0: two timeouts");
   add_uint(command, "--window", config.job_window, 1, trio_ml::kBlockCntLimit,
            "Window of the started aggregator's job, a power of two");
   add_uint(command, "--history", config.history, 1, trio_ml::kHistoryLimit,

@@ -99,7 +99,8 @@ std::string url_of(const LaunchConfig& config, const Aggregators& aggregators, u
                      options.empty() ? "" : "?", fmt::join(options, "&"));
 }
 
-/// The command of a Python interpreter. It runs through tributary.run, which registers the back end.
+/// The command of a Python interpreter. It runs through tributary.run, which registers the back
+/// end.
 struct PythonCommand {
   std::string interpreter;
   std::vector<std::string> flags;   ///< Of the interpreter.

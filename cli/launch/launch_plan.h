@@ -5,8 +5,8 @@
 ///
 /// Model:   The ranks get the variables known from torch.distributed (RANK, WORLD_SIZE, LOCAL_RANK,
 ///          MASTER_ADDR, MASTER_PORT) and TRIBUTARY_URL, which the client library reads. Python
-///          scripts and modules, also those of a command such as `python3 -u train.py`, start through
-///          `python3 -m tributary.run`, which registers the back end with torch first.
+///          scripts and modules, also those of a command such as `python3 -u train.py`, start
+///          through `python3 -m tributary.run`, which registers the back end with torch first.
 /// Errors:  One line that names the flag, its value and the values allowed.
 /// Tests:   tests/cli/launch/launch_plan_test.cc
 #pragma once
@@ -46,7 +46,8 @@ struct LaunchConfig {
   uint16_t local_port = 12'100;  ///< Of the first aggregator that does so; the others' follow.
 
   /// Authentication of the job. Started aggregators and their ranks share the user's
-  /// TRIBUTARY_SECRET, or else a new secret; for a running appliance the secret comes from the environment or from a secret_file in `url_options`.
+  /// TRIBUTARY_SECRET, or else a new secret; for a running appliance the secret comes from the
+  /// environment or from a secret_file in `url_options`.
   auth::Mode auth = auth::Mode::kNone;
 
   // For the job of the aggregators that it starts.

@@ -3,9 +3,10 @@
 /// Runs the plan of launch_plan.h: starts the programs, forwards lines and signals, and ends them.
 ///
 /// Model:   Runs the check, starts the aggregator, then the ranks when it is ready. When a rank
-///          fails by itself, all others get SIGTERM, and SIGKILL after kEndWithin, unless keep_going
-///          is set. A rank that another one made fail waits for that one's end, to name it. An
-///          aggregator's end also ends the ranks, unless another share of the tensors is left.
+///          fails by itself, all others get SIGTERM, and SIGKILL after kEndWithin, unless
+///          keep_going is set. If a rank fails because of another rank, launch waits for the rank
+///          at fault and names it. An aggregator's end also ends the ranks, unless another share of
+///          the tensors is left.
 ///          SIGINT, SIGTERM and SIGHUP are forwarded; a second one kills.
 /// Threads: One. It sleeps in poll() on pipes and a signalfd. The signals stay blocked.
 /// Errors:  Printed with the failed program's name; the exit code is that of the first failure.

@@ -39,7 +39,7 @@ void add_json_output(CLI::App& command, ServerChoice& choice);
 [[nodiscard]] Result<ChosenServer> find_server(const ServerChoice& choice);
 
 /// Finds the server and calls `ask` with it.
-/// @param path Of the answer that `ask` reads as JSON; the error names it.
+/// @param path Path of the answer that `ask` reads as JSON; the error names it.
 /// @return the result of `ask`. After one line: kExitUsage if --url or --token-file is wrong; 1 if
 ///         there is no such server, or if its answer lacks a value or has one of another type.
 int ask_server(const char* command, const ServerChoice& choice, const std::string& path,
@@ -48,8 +48,8 @@ int ask_server(const char* command, const ServerChoice& choice, const std::strin
 /// Prints "tributary COMMAND: TEXT", harmless to a terminal. @return exit status 1.
 int fail(const char* command, const Error& error);
 
-/// Prints text or JSON that holds texts of a server or recording. Its lines stay, and a terminal sees
-/// no other control character. JSON keeps its value.
+/// Prints text or JSON that holds texts of a server or recording. Its lines stay, and a terminal
+/// sees no other control character. JSON keeps its value.
 void print_answer(std::string_view text);
 
 }  // namespace tributary::cli

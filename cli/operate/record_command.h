@@ -4,8 +4,8 @@
 /// recordings of servers and workers.
 ///
 /// Threads: One.
-/// Errors:  One line with the file or the server, and exit status 1. A file that is cut off is shown
-///          as far as it goes, with a line that says so, and exit status 0.
+/// Errors:  One line with the file or the server, and exit status 1. A file that is cut off is
+///          shown as far as it goes, with a line that says so, and exit status 0.
 /// Tests:   tests/system/record_test.cc
 #pragma once
 

@@ -21,8 +21,8 @@ struct PlanOptions {
   std::string json;  ///< Result file; empty for none.
 };
 
-/// Declares an option for a rate in Gbit/s, from kGbitMin to kGbitMax. `fallback` is the default that
-/// help shows.
+/// Declares an option for a rate in Gbit/s, from kGbitMin to kGbitMax. `fallback` is the default
+/// that help shows.
 CLI::Option* add_gbit(CLI::App& command, const char* flag, double& value,
                       const std::string& fallback, const char* help);
 

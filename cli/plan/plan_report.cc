@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "host/auto_terms.h"
+#include "wire/trio_ml.h"
 
 namespace tributary::cli {
 namespace {
@@ -87,6 +88,18 @@ nlohmann::ordered_json json_of(const PlanReport& report, size_t i) {
   return row;
 }
 
+/// Refuses a list that is longer than a worker accepts.
+Result<void> check_aggregator_count(const std::vector<uint32_t>& weights) {
+  const auto aggregators =
+      std::ranges::count_if(weights, [](uint32_t weight) { return weight > 0; });
+  if (aggregators <= wire::kAggregatorsMax) return {};
+  return failure(fmt::format(
+      "--workers, --servers: {} machines run an aggregator; allowed: up to {}; to fix: "
+      "give fewer machines, or let only --servers aggregate (tributary plan --colocated "
+      "off)",
+      aggregators, wire::kAggregatorsMax));
+}
+
 }  // namespace
 
 std::string list_of_servers(const std::vector<std::string>& endpoints,
@@ -115,6 +128,9 @@ Result<PlanReport> make_plan_report(const PlanRequest& request) {
   auto assignment = plan::assign(report.machines.machines, report.tensor);
   if (!assignment) return tl::unexpected(assignment.error());
   report.assignment = std::move(*assignment);
+  if (const auto checked = check_aggregator_count(report.assignment.weights); !checked) {
+    return tl::unexpected(checked.error());
+  }
   report.servers = list_of_servers(report.machines.endpoints, report.assignment.weights);
   report.url =
       fmt::format("tributary://{}/job/{}?world={}", report.servers, request.job_id, report.workers);

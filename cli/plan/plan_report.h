@@ -4,7 +4,7 @@
 ///
 /// Units:   Seconds, bytes, Gbit/s as the keys say.
 /// Threads: Pure functions.
-/// Errors:  Those of read_plan_machines().
+/// Errors:  Those of read_plan_machines(); more aggregators in the plan than wire::kAggregatorsMax.
 /// Tests:   tests/cli/plan/plan_report_test.cc
 #pragma once
 

@@ -31,9 +31,9 @@ void take_signal(int number) {
   std::raise(number);  // Ends the process when this handler returns.
 }
 
-/// Ends the input at SIGINT or SIGTERM, so that the files and the report hold all packets until then. A
-/// second signal of either kind ends the process at once, even if the program does not return. A
-/// signal that the caller ignores stays ignored.
+/// Ends the input at SIGINT or SIGTERM, so that the files and the report hold all packets until
+/// then. A second signal of either kind ends the process at once, even if the program does not
+/// return. A signal that the caller ignores stays ignored.
 void stop_at_signals(const std::string& title, std::string_view program) {
   second_signal_line = fmt::format(
       "{}: ended by a second signal: program '{}' has not returned from its packets; the files are "
@@ -59,6 +59,7 @@ struct RunFlags {
   programs::RunRequest request;
   std::string on = "live";
   uint32_t generation = engine::Parameters().generation;
+  const CLI::Option* generation_flag = nullptr;
   std::string json_path;
   std::vector<WrittenKey> written;
 };
@@ -70,6 +71,9 @@ int run(RunFlags& flags) {
   };
   const auto settings = flags.program.settings().read(flags.written, "");
   if (!settings) return refuse(settings.error());
+  if (flags.on != "model" && flags.generation_flag->count() > 0) {
+    return refuse(Error{"--generation has no effect; allowed: none, or any with --on model"});
+  }
   if (flags.on == "model") {
     const auto parameters = engine::preset(flags.generation);
     if (!parameters) return refuse(parameters.error());
@@ -122,7 +126,8 @@ void add_capture_run(CLI::App& command, const CaptureProgram& program, const std
   command.add_option("--on", flags->on, "The machine: live (this computer) or model (a Trio chip)")
       ->check(CLI::IsMember({"live", "model"}))
       ->capture_default_str();
-  add_uint(command, "--generation", flags->generation, 1, 6, "Trio generation of the model");
+  flags->generation_flag = add_uint(command, "--generation", flags->generation, 1, 6,
+                                    "Trio generation of the model, with --on model");
   add_uint(command, "--packet-bytes-max", flags->request.packet_bytes_max, 64,
            programs::kPacketBytesLimit, "Longest packet; longer ones are counted and left out");
   add_keys(command, program.settings(), flags->written);

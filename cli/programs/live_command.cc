@@ -30,14 +30,17 @@ struct ServeFlags {
   std::vector<WrittenKey> written;
 };
 
+/// Returns the time of day of Instant 0 by the system clock.
+io::CaptureTime time_zero_now() {
+  const auto since_zero = std::chrono::nanoseconds(in_nanoseconds(monotonic_now() - Instant()));
+  return std::chrono::time_point_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now()) -
+         since_zero;
+}
+
 programs::InstanceTerms terms_now() {
   std::random_device random;
-  const Instant start = monotonic_now();
-  const auto since_start = std::chrono::nanoseconds(in_nanoseconds(start - Instant()));
-  return {.start = start,
-          .time_zero = std::chrono::time_point_cast<std::chrono::nanoseconds>(
-                           std::chrono::system_clock::now()) -
-                       since_start,
+  return {.start = monotonic_now(),
+          .time_zero = time_zero_now(),
           .seed = uint64_t{random()} << 32 | random()};
 }
 
@@ -140,7 +143,11 @@ Service LiveProgram::service(const std::string& title, const LiveFlags& flags, s
           .stop = [this] { running_->stop(); },
           .late_core = [this] { return running_->late_core(); },
           .program = name_,
-          .tick = [this, &log] { write_events(*running_, log); }};
+          .tick =
+              [this, &log] {
+                running_->set_time_zero(time_zero_now());
+                write_events(*running_, log);
+              }};
 }
 
 int LiveProgram::serve(const Service& service) {

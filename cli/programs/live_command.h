@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// A packet program on live traffic: the flags that say where and how, and its life as a server. For
-/// `tributary serve --program` and for programs outside this tree.
+/// A packet program on live traffic: the flags that say where and how, and its life as a server.
+/// For `tributary serve --program` and for programs outside this tree.
 ///
 /// Threads: The main thread.
 /// Errors:  One line with the flag, the value and the allowed values.

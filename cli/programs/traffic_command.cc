@@ -103,12 +103,18 @@ void add_flood(CLI::App& command, TrafficOptions& options) {
             options.flood_sources = true;
           })
       ->needs(kind);
-  add_milliseconds(command, "--pulse-on-ms", flood.pulse_on, 1, traffic::kPulseMsMax,
-                   "Length of each pulse of --flood pulse")
-      ->needs(kind);
-  add_milliseconds(command, "--pulse-off-ms", flood.pulse_off, 0, traffic::kPulseMsMax,
-                   "Time between two pulses")
-      ->needs(kind);
+  const auto add_pulse = [&](const char* flag, Duration& value, uint64_t min_ms, const char* help) {
+    add_key(command, flag,
+            {.type = KeyType::kDurationMs, .min = min_ms, .max = traffic::kPulseMsMax},
+            fmt::format("{}", in_milliseconds(value)), help,
+            [&options, flag, &value](const KeyValue& written) {
+              value = std::get<Duration>(written);
+              options.pulse_flag = flag;
+            })
+        ->needs(kind);
+  };
+  add_pulse("--pulse-on-ms", flood.pulse_on, 1, "Length of each pulse of --flood pulse");
+  add_pulse("--pulse-off-ms", flood.pulse_off, 0, "Time between two pulses of --flood pulse");
 }
 
 void add_flash_crowd(CLI::App& command, TrafficOptions& options) {
@@ -139,6 +145,10 @@ Result<traffic::Config> config_of(const TrafficOptions& options) {
     if (!kind) {
       return failure(fmt::format("--flood={} is unknown; allowed: syn, amplification, pulse",
                                  options.flood_kind));
+    }
+    if (!options.pulse_flag.empty() && *kind != traffic::FloodKind::kPulse) {
+      return failure(fmt::format("{} has no effect; allowed: none, or any with --flood pulse",
+                                 options.pulse_flag));
     }
     config.flood = options.flood;
     config.flood->kind = *kind;

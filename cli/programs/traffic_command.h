@@ -23,6 +23,7 @@ struct TrafficOptions {
   std::string flood_kind;   ///< Empty: no flood.
   bool flood_rate = false;  ///< --flood-rate was given; otherwise ten times --rate.
   bool flood_sources = false;
+  std::string pulse_flag;  ///< The last flag given that only a pulse flood has; empty: none.
   bool has_flash_crowd = false;
   std::string out;   ///< Capture file; "-" is the standard output.
   std::string json;  ///< Result file; empty for none.

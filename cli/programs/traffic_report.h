@@ -2,8 +2,8 @@
 /// @file
 /// The result of `tributary traffic`, as text for people and as JSON for programs.
 ///
-/// Units:   Times in seconds from the first instant of the traffic; sizes in bytes without the frame
-///          check sequence.
+/// Units:   Times in seconds from the first instant of the traffic; sizes in bytes without the
+///          frame check sequence.
 /// Threads: Pure functions.
 /// Tests:   tests/cli/programs/traffic_report_test.cc
 #pragma once

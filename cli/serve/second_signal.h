@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Ends a server at the second SIGINT or SIGTERM if a core does not return from its program. The first
-/// signal ends it in the usual way, which waits for every core.
+/// Ends a server at the second SIGINT or SIGTERM if a core does not return from its program. The
+/// first signal ends it in the usual way, which waits for every core.
 ///
-/// Model:   serve() blocks both signals and waits for them. While it asks the cores for something, a
-///          handler takes them instead, so that a core that never answers cannot hold the process.
+/// Model:   serve() blocks both signals and waits for them. While it asks the cores for something,
+///          a handler takes them instead, so that a core that never answers cannot hold the
+///          process.
 /// Threads: The main thread. One object at a time.
 /// Errors:  The line names the program and the core; the exit status is 1.
 /// Tests:   tests/cli/serve/second_signal_test.cc

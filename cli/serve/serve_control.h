@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// The part of `tributary serve` that offers the control API, whatever the server serves: its flags,
-/// and the start of the API.
+/// The part of `tributary serve` that offers the control API, whatever the server serves: its
+/// flags, and the start of the API.
 ///
 /// Threads: One, at the start and the end.
 /// Errors:  A name given with --name and an address given with --http must be usable. Without a

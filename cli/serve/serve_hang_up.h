@@ -13,8 +13,8 @@
 
 namespace tributary::cli {
 
-/// Returns what SIGHUP does. Empty if there is no file: SIGHUP then ends the server, for example when
-/// its terminal is closed.
+/// Returns what SIGHUP does. Empty if there is no file: SIGHUP then ends the server, for example
+/// when its terminal is closed.
 /// @param settings,log Must outlive the returned function.
 /// @param before       Called first, for what the server can read again.
 [[nodiscard]] std::function<void()> on_hang_up(

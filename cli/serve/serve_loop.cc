@@ -62,8 +62,8 @@ int wait_for_signal(const Service& service, const timespec* pause) {
   return signal;
 }
 
-/// Waits for a signal. Writes the counters if it is SIGUSR1, writes a recording if it is SIGUSR2, and
-/// reloads if it is SIGHUP.
+/// Waits for a signal. Writes the counters if it is SIGUSR1, writes a recording if it is SIGUSR2,
+/// and reloads if it is SIGHUP.
 /// @param pause Longest wait; null: no limit.
 /// @return whether a signal came that ends the server.
 bool take_ending_signal(const Service& service, const timespec* pause) {

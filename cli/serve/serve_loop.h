@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// The life of a server in the terminal, whatever it serves: warnings, "ready", signals, the file of
-/// its counters, the reports to the service manager, and its end.
+/// The life of a server in the terminal, whatever it serves: warnings, "ready", signals, the file
+/// of its counters, the reports to the service manager, and its end.
 ///
 /// Threads: The main thread. Block the signals before any other thread starts.
 /// Errors:  One line that begins with the server's title, or with --log json an event of the log. A
@@ -21,9 +21,9 @@
 
 namespace tributary::cli {
 
-/// Blocks the signals that end a server or ask it for a file: SIGINT, SIGTERM, SIGUSR1, SIGUSR2 and,
-/// unless it is ignored, SIGHUP. Threads that start later inherit this, so no handler ever interrupts
-/// a core.
+/// Blocks the signals that end a server or ask it for a file: SIGINT, SIGTERM, SIGUSR1, SIGUSR2
+/// and, unless it is ignored, SIGHUP. Threads that start later inherit this, so no handler ever
+/// interrupts a core.
 void block_awaited_signals();
 
 /// The parts of serve() that differ between servers.
@@ -39,8 +39,8 @@ struct Service {
   std::function<std::string()> status;  ///< One line; asks every core.
   std::function<bool()> is_in_use = [] { return false; };
   std::function<void()> stop;
-  /// Returns the index of a core that stop(), tick() or stats() waits for; null: a second signal does not
-  /// end the server. See SecondSignal.
+  /// Returns the index of a core that stop(), tick() or stats() waits for; null: a second signal
+  /// does not end the server. See SecondSignal.
   std::function<std::optional<uint32_t>()> late_core = {};
   std::string program = {};                 ///< The name of the program that late_core() is about.
   std::function<void()> on_ready = [] {};   ///< Called before "ready".
@@ -54,8 +54,8 @@ struct Service {
 /// @pre block_awaited_signals() @return the exit code.
 [[nodiscard]] int serve(const Service& service);
 
-/// Writes something about the server: a line for people, "TITLE: TEXT", or with --log json the event
-/// of the log.
+/// Writes something about the server: a line for people, "TITLE: TEXT", or with --log json the
+/// event of the log.
 void say(const Service& service, server::LogLevel level, const char* event,
          const server::LogFields& fields, const std::string& text);
 

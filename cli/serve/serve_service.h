@@ -3,8 +3,8 @@
 /// Reports to the service manager while a server runs.
 ///
 /// Model:   "ready" at the start, a status line every few seconds, "stopping" at the end. A report
-///          asks every core first, so a core that hangs stops the reports, and the watchdog ends the
-///          server. Without a manager, nothing is asked or sent.
+///          asks every core first, so a core that hangs stops the reports, and the watchdog ends
+///          the server. Without a manager, nothing is asked or sent.
 /// Threads: One.
 /// Errors:  A message that the manager does not take gives one warning; the server goes on.
 /// Tests:   tests/cli/serve/serve_service_test.cc, tests/system/service_test.cc

@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/prng.h"
 #include "cli/console.h"
-#include "host/switchml_protocol.h"
+#include "host/switchml/switchml_protocol.h"
 #include "host/worker_port.h"
 #include "io/devices/device_port.h"
 #include "io/udp/resolve.h"

@@ -23,7 +23,7 @@
 #include "cli/worker/worker_progress.h"
 #include "host/generated_tensor.h"
 #include "host/straggler_pattern.h"
-#include "host/switchml_config.h"
+#include "host/switchml/switchml_config.h"
 #include "host/worker_recorder.h"
 
 namespace tributary::cli {

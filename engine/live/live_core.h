@@ -34,8 +34,8 @@ concept LiveProgram = requires(P p, LiveMachine& m, Instant now, std::span<const
   { P::owner(bytes, /*is_frame=*/true, uint32_t{1}) } -> std::same_as<uint32_t>;
 };
 
-/// A program that prefetches. Before the core processes up to kPrefetchPackets packets of a burst, it
-/// passes them to prefetch(), so that their latencies overlap.
+/// A program that prefetches. Before the core processes up to kPrefetchPackets packets of a burst,
+/// it passes them to prefetch(), so that their latencies overlap.
 template <class P>
 concept PrefetchingProgram = requires(P p, std::span<const Packet> burst) {
   { P::kPrefetchPackets } -> std::convertible_to<uint32_t>;

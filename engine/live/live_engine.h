@@ -4,8 +4,8 @@
 ///
 /// Model:   Each core owns one queue of the port and one program with its own state. A packet that
 ///          arrives at another core's queue is handed over to its owner.
-/// Threads: start(), stop(), inspect() and visit() belong to the owner's thread, or to one thread at a
-///          time; each core runs a thread.
+/// Threads: start(), stop(), inspect() and visit() belong to the owner's thread, or to one thread
+///          at a time; each core runs a thread.
 /// Errors:  None after construction; counters record lost packets.
 /// Tests:   tests/engine/live/live_engine_test.cc
 #pragma once
@@ -98,8 +98,9 @@ class LiveEngine {
     }
   }
 
-  /// As inspect(), but for all cores at the same time, and after each of its bursts until the visitor
-  /// returns false. A caller on a loaded machine waits for a CPU once, not once for each call.
+  /// As inspect(), but for all cores at the same time, and after each of its bursts until the
+  /// visitor returns false. A caller on a loaded machine waits for a CPU once, not once for each
+  /// call.
   void visit(const Visitor& visitor) {
     begin_visit(visitor);
     end_visit(visitor);

@@ -5,8 +5,8 @@
 /// egress PFE"). pfe_egress.cc has the steps.
 ///
 /// Model:   Every PFE of the router gets the same traffic, so one PFE stands for both: each packet
-///          that enters the fabric here is matched by one that comes out of it here. A packet leaves
-///          once for each destination.
+///          that enters the fabric here is matched by one that comes out of it here. A packet
+///          leaves once for each destination.
 /// Units:   Bytes on an Ethernet cable for ports; bytes of the frame for the fabric.
 /// Threads: One.
 /// Tests:   tests/engine/model/egress_test.cc

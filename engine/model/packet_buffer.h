@@ -79,8 +79,8 @@ class PacketBuffer {
   void pop_head(PacketHandle packet, uint32_t count);
   /// Returns the head's place in local memory, kHeadroomBytes unless bytes were pushed or popped.
   [[nodiscard]] uint32_t head_offset(PacketHandle packet) const { return slot_of(packet).first; }
-  /// Returns the most bytes that the head has. It ends at the same place of local memory, however its
-  /// beginning moves.
+  /// Returns the most bytes that the head has. It ends at the same place of local memory, however
+  /// its beginning moves.
   [[nodiscard]] uint32_t head_bytes_max(PacketHandle packet) const {
     return kHeadroomBytes + kHeadBytes - head_offset(packet);
   }

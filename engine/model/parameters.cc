@@ -27,12 +27,13 @@ constexpr uint32_t engines_of(uint32_t ppe_count) {
 static_assert(engines_of(kPpeCount[kTestbedGeneration - 1]) == memory::kRmwEngineCount);
 static_assert(engines_of(kPpeCount[0]) == 2 && engines_of(kPpeCount[5]) == 19);
 
-/// Ports of a PFE, Gbit/s. Source: Trio paper §2.1 for generations 1 and 6; Juniper TechPost "MPC10E
-/// Deepdive" (2023) for 5. Assumed for 2 to 4: 40 x 12.5^((g - 1) / 4), rounded.
+/// Ports of a PFE, Gbit/s. Source: Trio paper §2.1 for generations 1 and 6; Juniper TechPost
+/// "MPC10E Deepdive" (2023) for 5. Assumed for 2 to 4: 40 x 12.5^((g - 1) / 4), rounded.
 constexpr std::array<uint32_t, kGenerations> kPortGbitPerS{40, 75, 141, 266, 500, 1600};
-/// Fabric of a PFE, Gbit/s. Source for generation 1: juniper.cluepon.net "Trio oversubscription", 40
-/// Gbit/s for each PFE in an MX480 with two boards. For 5: Juniper "SCBE3-MX Description", 1.5 Tbit/s
-/// for each slot with an MPC10E, which has three PFEs. Assumed for the others: as wide as the ports.
+/// Fabric of a PFE, Gbit/s. Source for generation 1: juniper.cluepon.net "Trio oversubscription",
+/// 40 Gbit/s for each PFE in an MX480 with two boards. For 5: Juniper "SCBE3-MX Description", 1.5
+/// Tbit/s for each slot with an MPC10E, which has three PFEs. Assumed for the others: as wide as
+/// the ports.
 constexpr std::array<uint32_t, kGenerations> kFabricGbitPerS = kPortGbitPerS;
 static_assert(kFabricGbitPerS[0] == 40 && kFabricGbitPerS[4] == 1500 / 3);
 /// Assumed: the headers are parsed as on arrival; one instruction rewrites the link header, one

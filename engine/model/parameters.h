@@ -30,7 +30,8 @@ enum class Fidelity : uint8_t {
 struct Parameters {
   uint32_t generation = 5;  ///< 1 to 6; 5 is the paper's testbed (Trio paper §6.1).
   Fidelity fidelity = Fidelity::kBurst;
-  /// Longest train of packets that arrives as one. It sets how finely kBurst counts the banks' time.
+  /// Longest train of packets that arrives as one. It sets how finely kBurst counts the banks'
+  /// time.
   uint32_t train_max = 1;
 
   // --- Packet processing engines ---
@@ -68,7 +69,8 @@ struct Parameters {
   Duration sram_latency = nanoseconds(70);  ///< From the PPE and back. Source: Trio paper §2.3.
   /// From the PPE and back, on a cache miss. Source: Trio paper §2.3, middle of "300 ns to 400 ns".
   Duration dram_latency = nanoseconds(350);
-  /// The same on a hit. Source: Trio paper §2.3, the cache is "similar to the on-chip SRAM".
+  /// From the PPE and back, on a cache hit. Source: Trio paper §2.3, the cache is "similar to the
+  /// on-chip SRAM".
   Duration dram_cache_latency = nanoseconds(70);
   /// A power of two. Source: Trio paper §2.3, middle of "8-24 MBytes".
   uint64_t dram_cache_bytes = uint64_t{16} << 20;
@@ -125,7 +127,8 @@ struct Parameters {
 /// Returns the numbers of a Trio generation. Refuses a generation outside 1 to 6.
 [[nodiscard]] Result<Parameters> preset(uint32_t generation);
 
-/// Adds the egress side and the ports of the generation: a prediction. docs/model.md has the sources.
+/// Adds the egress side and the ports of the generation: a prediction. docs/model.md has the
+/// sources.
 [[nodiscard]] Parameters with_egress(Parameters parameters);
 
 /// Checks all values. @return an Error for the first value that is not allowed.

@@ -100,8 +100,8 @@ class PfeCore : private ThreadKeeper {
   [[nodiscard]] bool is_idle() const {
     return packets_inside() == 0 && timers_waiting_.empty() && dispatch_.busy_count() == 0;
   }
-  /// Starts no timer thread before `until`: for long gaps in which there is nothing to do. A program
-  /// that is then late runs each of its timers once.
+  /// Starts no timer thread before `until`: for long gaps in which there is nothing to do. A
+  /// program that is then late runs each of its timers once.
   void rest_timers(Instant until);
   /// Starts the thread that sends the program's final packets, if it has any, as LiveCore::stop().
   void stop();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The egress side of a PFE. Packets pass the fabric and the port in the order in which they left the
-// reorder engine; between the two, each takes a PPE thread.
+// The egress side of a PFE. Packets pass the fabric and the port in the order in which they left
+// the reorder engine; between the two, each takes a PPE thread.
 #include <algorithm>
 
 #include "engine/model/pfe.h"
@@ -49,7 +49,7 @@ void PfeCore::FabricEvent::on_event(uint64_t) {
   pfe.dispatch();
 }
 
-// --- The pass through a PPE thread ----------------------------------------------------------------
+// --- The pass through a PPE thread ---------------------------------------------------------------
 
 void PfeCore::start_egress() {
   EgressPacket& packet = egress_[egress_started_count_];

@@ -184,8 +184,8 @@ void PfeCore::fill_resources(Report& report, OccupancySeries active) const {
     const Duration at_stop = resource.timers == nullptr ? Duration() : stop_work_.*resource.timers;
     use.packet_work_s = in_seconds(series.total() - for_timers - at_stop) / capacity;
     use.timer_share = share_of(for_timers, capacity * static_cast<double>(report.observed.ticks()));
-    // A thread's work counts evenly over its life, but its memory requests may be served later. So work
-    // for which a bin has no capacity belongs to the next one.
+    // A thread's work counts evenly over its life, but its memory requests may be served later. So
+    // work for which a bin has no capacity belongs to the next one.
     const double bin_ticks = capacity * static_cast<double>(report.bin_width.ticks());
     const std::vector<Duration> bins = series.bins(core_.now());
     double left = 0;

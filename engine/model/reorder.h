@@ -5,8 +5,8 @@
 /// packets in the same flow have been processed").
 ///
 /// Bounds:  Config::packet_count packets from arrive() until they leave; further ones are refused
-///          and counted. A train of k packets is one entry that takes k places. arrive() costs O(1),
-///          finish() O(1) for each packet that leaves.
+///          and counted. A train of k packets is one entry that takes k places. arrive() costs
+///          O(1), finish() O(1) for each packet that leaves.
 /// Threads: Owned by one engine thread. Nothing here is atomic.
 /// Errors:  A ticket finished twice is a bug. A ticket never finished blocks its queue.
 /// Memory:  Grows with the most packets inside so far.

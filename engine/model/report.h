@@ -38,15 +38,16 @@ struct LatencySummary {
 
 /// The use of one resource.
 struct ResourceUse {
-  /// "threads", "PPEs", "RMW banks", "crossbar", and where limited "ports in", "fabric", "ports out".
+  /// "threads", "PPEs", "RMW banks", "crossbar", and where limited "ports in", "fabric", "ports
+  /// out".
   std::string name;
   std::string unit;          ///< The counted unit, for people.
-  double share = 0;          ///< Of capacity, while any thread was at work.
-  double packet_work_s = 0;  ///< For packets: seconds for which they would use all of it.
-  /// Of capacity, over all of Report::observed: used by timer threads, without those of stop().
+  double share = 0;          ///< Share of capacity used while any thread was at work.
+  double packet_work_s = 0;  ///< Seconds for which the packets would use all of the capacity.
+  /// Share of capacity used by timer threads, over the whole observation, without those of stop().
   double timer_share = 0;
-  double share_peak = 0;       ///< The same, in the fullest bin; at least `share`.
-  std::vector<double> bins{};  ///< Of capacity, over time; each Report::bin_width wide.
+  double share_peak = 0;       ///< `share` in the fullest bin; at least `share`.
+  std::vector<double> bins{};  ///< Share of capacity used in each Report::bin_width.
 };
 
 struct InstructionCount {
@@ -95,7 +96,7 @@ struct Report {
   Duration bank_queued;           ///< Waits behind other requests, summed.
   Duration crossbar_held;         ///< Part of bank_queued spent in the crossbar (backpressure).
   double bank_share_fullest = 0;  ///< Share of the busiest bank, while any thread was at work.
-  /// Of the bank that limits the rate of packets: as in ResourceUse.
+  /// ResourceUse's numbers for the bank that limits the rate of packets.
   double bank_packet_work_s = 0;
   double bank_timer_share = 0;
 

@@ -31,8 +31,8 @@ class SlotLedger {
   /// 1920 threads x 256 requests x 32 ns / 12 banks = 1.3 ms.
   static constexpr uint32_t kSlots = 8192;
   static constexpr Duration kLength = kSlotWidth * kSlots;
-  /// A slot is at least as wide as this many requests of the longest kind, those of trains. Few wide
-  /// slots stay in the processor's cache. Assumed; docs/model.md has the error.
+  /// A slot is at least as wide as this many requests of the longest kind, those of trains. Few
+  /// wide slots stay in the processor's cache. Assumed; docs/model.md has the error.
   static constexpr int64_t kRequestsPerSlot = 2;
   static constexpr uint32_t kSlotsMin = 64;
 

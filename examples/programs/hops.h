@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
 /// Changes packets as a router does: takes one hop from the time to live of each IPv4 packet and
-/// updates the checksum of its header. Packets whose time to live ends are dropped. Other packets pass
-/// unchanged.
+/// updates the checksum of its header. Packets whose time to live ends are dropped. Other packets
+/// pass unchanged.
 ///
 /// Tests: examples/programs/hops_test.cc
 #pragma once
@@ -31,7 +31,8 @@ struct Hop {
   uint32_t checksum;
 };
 
-/// Returns the checksum after the time to live has become smaller by `count` (RFC 1624, equation 3).
+/// Returns the checksum after the time to live has become smaller by `count` (RFC 1624, equation
+/// 3).
 constexpr uint32_t checksum_after(const Hop& hop, uint32_t count) {
   const uint32_t before = hop.time_to_live << 8 | hop.protocol;
   const uint32_t after = (hop.time_to_live - count) << 8 | hop.protocol;

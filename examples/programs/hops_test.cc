@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: random IPv4 headers with a right checksum. Afterwards their checksum is right again, the time
-// to live is smaller, and every other byte is as before.
+// Method: random IPv4 headers with a right checksum. Afterwards their checksum is right again, the
+// time to live is smaller, and every other byte is as before.
 #include "hops.h"
 
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Limits the traffic of each IPv4 source to a rate: forwards packets within it, drops the others. A
-/// timer thread closes each period and counts the sources that exceeded their rate in it.
+/// Limits the traffic of each IPv4 source to a rate: forwards packets within it, drops the others.
+/// A timer thread closes each period and counts the sources that exceeded their rate in it.
 ///
 /// Tests: examples/programs/limiter_test.cc
 #pragma once
@@ -44,6 +44,8 @@ struct Source {
 struct Limiter {
   static constexpr std::string_view kName = "limiter";
   static constexpr std::string_view kSummary = "Limits the traffic of each IPv4 source to a rate";
+  /// The flows of a source would spread over several cores, each of which would grant it the rate.
+  static constexpr uint32_t kCoresMax = 1;
   static constexpr std::array kKeys{
       KeySpec{"rate-kbps", KeyType::kUint, "Rate of a source, 1,000 bit/s",
               /*default_text=*/"1000", 1, 100'000'000},

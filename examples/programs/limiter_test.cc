@@ -63,6 +63,8 @@ TEST(Limiter, PassesBurstsAndReportsTheRestUnderEveryInterleaving) {
   }
 }
 
+static_assert(programs::PacketProgram<Limiter>::kCoresMax == 1);
+
 TEST(Limiter, ARateComesBack) {
   const auto program = trib::make_program<Limiter>(kSettings);
   const std::vector<trib::Frame> frames(10, frame_from(7));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Overwrites the payload of each UDP and TCP packet over IPv4 with zeros, as before a capture is given
-/// away. Headers and lengths stay; a right checksum stays right, and a wrong one stays wrong. Other
-/// packets pass unchanged.
+/// Overwrites the payload of each UDP and TCP packet over IPv4 with zeros, as before a capture is
+/// given away. Headers and lengths stay; a right checksum stays right, and a wrong one stays wrong.
+/// Other packets pass unchanged.
 ///
 /// Tests: examples/programs/scrub_test.cc
 #pragma once
@@ -86,8 +86,8 @@ struct Scrub {
   }
 
  private:
-  /// Returns the payload; nothing for other packets, for fragments, and for payloads that do not begin
-  /// in the head.
+  /// Returns the payload; nothing for other packets, for fragments, and for payloads that do not
+  /// begin in the head.
   template <microcode::Machine M>
   static std::optional<Payload> find_payload(M& m) {
     m.instruction(kReadIp);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: random UDP and TCP packets with right checksums. Afterwards the payload is zero, the checksum
-// is right, and every other byte is as before.
+// Method: random UDP and TCP packets with right checksums. Afterwards the payload is zero, the
+// checksum is right, and every other byte is as before.
 #include "scrub.h"
 
 #include <gtest/gtest.h>
@@ -30,8 +30,8 @@ struct Shape {
   [[nodiscard]] uint32_t end() const { return payload_at() + payload_bytes; }
 };
 
-/// Returns the transport checksum's sum over pseudo header, header and payload: 0xffff if it is right
-/// (RFC 9293 §3.1).
+/// Returns the transport checksum's sum over pseudo header, header and payload: 0xffff if it is
+/// right (RFC 9293 §3.1).
 uint32_t sum_of(const trib::Frame& frame, const Shape& shape) {
   const std::span<const std::byte> bytes(frame);
   const uint32_t transport_bytes = shape.end() - shape.transport_at();
@@ -81,8 +81,8 @@ std::vector<trib::Frame> run(const std::vector<trib::Frame>& frames, uint64_t se
 }
 
 TEST(Scrub, TheExampleOfRfc1624) {
-  // §4: a word changes from 0x5555 to 0x3285 under the checksum 0xdd2f, which becomes 0x0000. From 0x3285
-  // to 0 it becomes 0x3285.
+  // §4: a word changes from 0x5555 to 0x3285 under the checksum 0xdd2f, which becomes 0x0000. From
+  // 0x3285 to 0 it becomes 0x3285.
   EXPECT_EQ(checksum_after(0xdd2f, 0x5555 - 0x3285), 0x0000U);
   EXPECT_EQ(checksum_after(0x0000, 0x3285), 0x3285U);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: a frame by hand. Then random frames, which are the same after a tag was added and removed.
+// Method: a frame by hand. Then random frames, which are the same after a tag was added and
+//         removed.
 #include "tags.h"
 
 #include <gtest/gtest.h>

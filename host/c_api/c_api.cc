@@ -156,6 +156,14 @@ void check_root(const CommunicatorConfig& config, uint32_t root) {
   refuse(fmt::format("root={} is not allowed; allowed: 0 to {}", root, config.world - 1));
 }
 
+/// Refuses an operation without a contribution where no result can come of it.
+void check_receives(const CommunicatorConfig& config) {
+  if (!config.asynchronous) return;
+  refuse(
+      "an operation that only receives is not allowed with asynchronous=on, where each push is "
+      "answered by itself; push zeros with tributary_all_reduce_async()");
+}
+
 std::unique_ptr<tributary_operation> started(tributary_communicator* communicator, void* data,
                                              uint64_t element_count, int32_t type,
                                              Reduction reduction) {
@@ -319,6 +327,7 @@ tributary_status tributary_receive_async(tributary_communicator* communicator, v
   if (out != nullptr) *out = nullptr;
   return guarded([&]() -> tributary_status {
     if (out == nullptr) refuse("out is NULL");
+    check_receives(membership_of(communicator).config());
     *out = started(communicator, data, element_count, type, {.op = op_of(op), .receive_only = true})
                .release();
     return TRIBUTARY_OK;

@@ -104,10 +104,10 @@ typedef struct tributary_communicator tributary_communicator;
 ///   world        environment  1 to 256
 ///   deadline_ms  60000        1 to 86400000; longest wait for a peer, the aggregator or the join
 ///   priorities   1            1 to 4; see tributary_all_reduce_priority_async()
-///   server_wait_ms 2000       1 to 86400000; longest wait at the join for an aggregator whose machine
-///                             answers that nothing listens at its port
-///   server_silent_ms 2000     100 to 86400000; silence of an aggregator, in spite of questions, after
-///                             which all ranks leave; default with one aggregator: deadline_ms
+///   server_wait_ms 2000       1 to 86400000; longest wait at the join for an aggregator whose
+///                             machine answers that nothing listens at its port
+///   server_silent_ms 2000     100 to 86400000; silence of an aggregator, in spite of questions,
+///                             after which all ranks leave; with one aggregator: deadline_ms
 ///   gradients    auto         auto, 1 to 4095; elements per packet; the smallest of all ranks
 ///   window       auto         auto, 1 to 65536; packets in flight of each thread, likewise
 ///   threads      1            1 to 16; worker threads, likewise (docs/c-api.md)
@@ -117,7 +117,7 @@ typedef struct tributary_communicator tributary_communicator;
 ///                             all types in 32 bits; auto: 16 for float16 and bfloat16
 ///   source       the rank     0 to 255; src_id at this worker's aggregator, in a tree of them
 ///   local        auto         auto, on, off; shared memory to an aggregator on this machine
-///   auth         none         none, header, full; authentication, as at the server (docs/security.md)
+///   auth         none         none, header, full; as at the server (docs/security.md)
 ///   secret_file  -            file with the job's secret; default: the variable TRIBUTARY_SECRET
 ///   asynchronous off          on, off; push changes to an asynchronous job and get its parameters,
 ///                             with format=fixed (docs/asynchronous.md)
@@ -156,15 +156,16 @@ typedef struct tributary_event {
 } tributary_event;
 /// Receives events. A thread of the library makes the calls, one at a time, while it does no other
 /// work: return soon. The function must not wait for an operation of its communicator
-/// (tributary_all_reduce(), tributary_wait(), tributary_operation_free()), nor call tributary_close()
-/// or tributary_free(): the thread that would end the wait is the one that makes the call.
+/// (tributary_all_reduce(), tributary_wait(), tributary_operation_free()), nor call
+/// tributary_close() or tributary_free(): the thread that would end the wait is the one that makes
+/// the call.
 typedef void (*tributary_on_event)(const tributary_event* event, void* context);
 
 /// Joins a job like tributary_join(), and announces events until tributary_free() has returned:
 /// waits, degraded results and stragglers. Since ABI 7.
 /// @param on_event NULL: no calls.
 /// @param context  The function's second argument.
-/// @return The same values as tributary_join().
+/// @return a value as from tributary_join().
 TRIBUTARY_API tributary_status tributary_join_watched(const char* url, tributary_on_event on_event,
                                                       void* context, tributary_communicator** out);
 
@@ -224,8 +225,8 @@ TRIBUTARY_API tributary_status tributary_all_reduce(tributary_communicator* comm
 
 /// Starts an all-reduce and returns at once. Several may be in flight if their tensors do not
 /// overlap, which the library checks within one communicator. They travel in the order of these
-/// calls. With format=exponent, the gradients of a tensor smaller than a window of blocks go a round
-/// trip after its exponents, and later tensors overtake them.
+/// calls. With format=exponent, the gradients of a tensor smaller than a window of blocks go a
+/// round trip after its exponents, and later tensors overtake them.
 /// @param out Receives the operation, or NULL on an error. Free it with tributary_operation_free().
 ///            Operations of a finished communicator are done at once.
 /// @return TRIBUTARY_OK, _INVALID, _OVERLAP, _SYSTEM.
@@ -235,24 +236,25 @@ TRIBUTARY_API tributary_status tributary_all_reduce_async(tributary_communicator
                                                           tributary_operation** out);
 
 /// Starts an all-reduce of this priority: with `priorities=N` in the URL, packets of a lower number
-/// leave first, and tensors of each priority travel in the order of these calls. All ranks must give
-/// a tensor the same priority. tributary_all_reduce_async() has priority 0. Since ABI 5.
+/// leave first, and tensors of each priority travel in the order of these calls. All ranks must
+/// give a tensor the same priority. tributary_all_reduce_async() has priority 0. Since ABI 5.
 /// @param priority 0: the most urgent. From N - 1 on, all are the same.
-/// @return The same values as tributary_all_reduce_async().
+/// @return a value as from tributary_all_reduce_async().
 TRIBUTARY_API tributary_status tributary_all_reduce_priority_async(
     tributary_communicator* communicator, void* data, uint64_t element_count, int32_t type,
     int32_t op, uint32_t priority, tributary_operation** out);
 
 /* --- A result for one rank --- */
 
-/// Starts a reduction: the tensor of the rank `root` becomes the sum or mean over all ranks. Those of
-/// the other ranks are only read, and must stay as they are until the operation is done. So a rank
-/// other than the root receives no elements, but learns the outcome, as in tributary_report. Operations
-/// of all kinds travel in the order of these calls. All ranks must give a tensor the same root.
-/// With format=fixed the aggregator still sends float32 results to all ranks. Since ABI 8.
+/// Starts a reduction: the tensor of the rank `root` becomes the sum or mean over all ranks. Those
+/// of the other ranks are only read, and must stay as they are until the operation is done. So a
+/// rank other than the root receives no elements, but learns the outcome, as in tributary_report.
+/// Operations of all kinds travel in the order of these calls. All ranks must give a tensor the
+/// same root. With format=fixed the aggregator still sends float32 results to all ranks. Since ABI
+/// 8.
 /// @param root     Below the world. Not allowed with asynchronous=on.
 /// @param priority See tributary_all_reduce_priority_async().
-/// @return The same values as tributary_all_reduce_async().
+/// @return a value as from tributary_all_reduce_async().
 TRIBUTARY_API tributary_status tributary_reduce_async(tributary_communicator* communicator,
                                                       void* data, uint64_t element_count,
                                                       int32_t type, int32_t op, uint32_t root,
@@ -261,13 +263,15 @@ TRIBUTARY_API tributary_status tributary_reduce_async(tributary_communicator* co
 /* --- A rank that is behind --- */
 
 /// The progress of this rank's streams of tensors and of the other ranks', added up over all
-/// channels. In packets: of gradients, and with format=exponent of exponents sent ahead. Since ABI 2.
+/// channels. In packets: of gradients, and with format=exponent of exponents sent ahead. Since ABI
+/// 2.
 typedef struct tributary_progress {
   uint64_t submitted;  ///< Packets of the tensors that this rank has submitted.
   uint64_t heard;      ///< One past the last packet with a result. Larger than `submitted` if the
                        ///< others continued without this rank (straggler mitigation).
-  /// Ranks that an aggregator does not wait for, because they have been silent for `permanent_ms`:
-  /// rank r is bit r % 64 of word r / 64. Updated whenever an operation ends. Since ABI 6.
+  /// Ranks that an aggregator does not wait for, because they contributed nothing for
+  /// `permanent_ms`: rank r is bit r % 64 of word r / 64. Updated whenever an operation ends. Since
+  /// ABI 6.
   uint64_t permanent_stragglers[4];
 } tributary_progress;
 /// Writes the progress. It is up to date within one burst of packets for operations that were
@@ -279,8 +283,8 @@ TRIBUTARY_API tributary_status tributary_get_progress(const tributary_communicat
 /// Starts to receive the sum or mean of the other ranks and contributes nothing. Use it instead of
 /// tributary_all_reduce_async() on a rank that would be late anyway. `data` is only written. The
 /// operation waits until the others have done this all-reduce without this rank. Without straggler
-/// mitigation it ends at the deadline. Since ABI 2.
-/// @return The same values as tributary_all_reduce_async().
+/// mitigation it ends at the deadline. Not allowed with asynchronous=on. Since ABI 2.
+/// @return a value as from tributary_all_reduce_async().
 TRIBUTARY_API tributary_status tributary_receive_async(tributary_communicator* communicator,
                                                        void* data, uint64_t element_count,
                                                        int32_t type, int32_t op,

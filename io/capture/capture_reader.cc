@@ -91,8 +91,9 @@ Result<std::optional<CapturedPacket>> CaptureReader::next() {
     return failure(
         fmt::format("{}: {}", name_, is_compression ? *problem_ : pcap_geterr(handle_.get())));
   }
-  // With PCAP_TSTAMP_PRECISION_NANO, tv_usec counts nanoseconds. libpcap takes the 32 bits of a pcap
-  // file's seconds for signed. Unsigned arithmetic: a pcapng file may hold any number of seconds.
+  // With PCAP_TSTAMP_PRECISION_NANO, tv_usec counts nanoseconds. libpcap takes the 32 bits of a
+  // pcap file's seconds for signed. Unsigned arithmetic: a pcapng file may hold any number of
+  // seconds.
   const int64_t s = header->ts.tv_sec;
   const uint64_t at_s =
       s < 0 && s >= INT32_MIN ? static_cast<uint32_t>(s) : static_cast<uint64_t>(s);

@@ -43,7 +43,7 @@ class CaptureReader {
   /// Opens a file, which may be compressed with gzip; "-" is the standard input.
   [[nodiscard]] static Result<CaptureReader> open(const std::string& path);
   /// Reads from an open file and closes it at the end. @param name For error texts.
-  /// @param problem Of a file from open_gzip().
+  /// @param problem Problem of a file from open_gzip(); null: the file is not compressed.
   [[nodiscard]] static Result<CaptureReader> from(std::FILE* file, const std::string& name,
                                                   GzipProblem problem = nullptr);
 

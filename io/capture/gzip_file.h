@@ -16,8 +16,8 @@ namespace tributary::io {
 /// Why the last read failed; empty: none has. The file and its reader share it.
 using GzipProblem = std::shared_ptr<std::string>;
 
-/// Returns a file that reads the decompressed bytes of `compressed`, from its present position on. A
-/// file without compression is read as it is. Takes over the descriptor, also if it returns null,
+/// Returns a file that reads the decompressed bytes of `compressed`, from its present position on.
+/// A file without compression is read as it is. Takes over the descriptor, also if it returns null,
 /// which means that there is no memory.
 [[nodiscard]] std::FILE* open_gzip(int compressed, const GzipProblem& problem);
 

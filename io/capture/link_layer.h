@@ -3,8 +3,8 @@
 /// Makes Ethernet frames of the packets of captures that have another link layer.
 ///
 /// Model:   Linux's "cooked" captures (tcpdump -i any; LINUX_SLL, LINUX_SLL2) keep the sender's
-///          address and the EtherType, captures of plain IP (tun, WireGuard; RAW) neither. The frame's
-///          destination is zero, like every address that the capture lacks.
+///          address and the EtherType, captures of plain IP (tun, WireGuard; RAW) neither. The
+///          frame's destination is zero, like every address that the capture lacks.
 /// Units:   Sizes in bytes.
 /// Threads: One.
 /// Errors:  A packet that ends within its link layer's header is a frame without captured bytes.

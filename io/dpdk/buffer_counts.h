@@ -32,13 +32,14 @@ inline constexpr uint32_t kCoreSendBuffers = 1024;
 inline constexpr uint32_t kAfXdpQueueBuffers = 2 * 2048;
 
 /// Returns the receive buffers of a device.
-/// @param descriptors Of one queue.
+/// @param descriptors Number of descriptors of one queue.
 constexpr uint32_t receive_buffers(uint32_t descriptors, uint32_t queues, uint32_t cores) {
   return descriptors * queues + cores * (kCacheBuffers * 3 / 2 + kHeldBuffers);
 }
 
 /// Returns the send buffers of a port.
-/// @param descriptors Of all transmit queues of all devices; they may all hold unsent buffers.
+/// @param descriptors Number of descriptors of all transmit queues of all devices; they may all
+///                    hold unsent buffers.
 constexpr uint32_t send_buffers(uint32_t descriptors, uint32_t cores) {
   return descriptors + cores * kCoreSendBuffers;
 }

@@ -90,8 +90,8 @@ class DpdkDevice {
   [[nodiscard]] bool shares_tx_queues() const { return tx_locks_ != nullptr; }
   [[nodiscard]] std::mutex& tx_lock(uint32_t queue) { return tx_locks_[queue]; }
 
-  /// Returns a received frame in one buffer, behind this much room at least. If no buffer is left for
-  /// that, frees it and returns null.
+  /// Returns a received frame in one buffer, behind this much room at least. If no buffer is left
+  /// for that, frees it and returns null.
   [[nodiscard]] rte_mbuf* in_one_buffer(rte_mbuf* frame, uint32_t headroom_bytes = 0) const;
 
   /// Returns the frames that the device has dropped before anybody could receive them. Any thread.

@@ -4,7 +4,8 @@
 /// of their next hop. DpdkTransmitter says how payloads and headers share buffers.
 ///
 /// Threads: Owned by the queue's thread.
-/// Errors:  A packet is lost and counted if it finds no buffer or no next hop, or as tx_lane.h says.
+/// Errors:  A packet is lost and counted if it finds no buffer or no next hop, or as tx_lane.h
+///          says.
 /// Memory:  Lanes of a fixed size; buffers from the port's two pools.
 /// Tests:   tests/io/dpdk/dpdk_port_test.cc
 #pragma once

@@ -74,8 +74,8 @@ struct DpdkPortSpec {
 /// Joins the devices of a port without an address, and numbers the drivers that have no number.
 /// Refuses a device, a socket or an interface that is named twice.
 [[nodiscard]] Result<DpdkPortSpec> join_wire_devices(std::vector<DpdkDeviceSpec> devices);
-/// Joins devices to one port, as join_wire_devices(), with their address. Refuses two addresses, and
-/// none.
+/// Joins devices to one port, as join_wire_devices(), with their address. Refuses two addresses,
+/// and none.
 [[nodiscard]] Result<DpdkPortSpec> join_dpdk_devices(std::vector<DpdkDeviceSpec> devices);
 
 }  // namespace tributary::io

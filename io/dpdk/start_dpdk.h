@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Starts DPDK for the devices of a port: checks them, decides about hugepages, and names the cards.
+/// Starts DPDK for the devices of a port: checks them, decides about hugepages, and names the
+/// cards.
 ///
 /// Threads: One, at the start.
 /// Errors:  One line: the device, the cause, and the command to fix it.

@@ -58,8 +58,8 @@ struct FrameLinkConfig {
   std::optional<Endpoint> gateway;
   /// If set, unicast datagrams from anyone else are refused. Datagrams to groups are not affected.
   std::optional<Endpoint> peer;
-  /// Accepts an IPv4 header checksum of 0, and does not verify UDP checksums: for senders that leave
-  /// both to a network card that does not compute them (the published SwitchML client).
+  /// Accepts an IPv4 header checksum of 0, and does not verify UDP checksums: for senders that
+  /// leave both to a network card that does not compute them (the published SwitchML client).
   bool lax_checksums = false;
   struct Device {
     MacAddress mac{};

@@ -21,9 +21,9 @@ namespace {
 /// Bytes of the two MAC addresses, behind which a VLAN tag stands.
 constexpr uint32_t kAddressBytes = 12;
 
-/// Returns a BPF program that chooses a socket by the last four bytes of the IP destination, behind up
-/// to two VLAN tags; socket 0 for other frames. The kernel has taken out a first tag of the types 8100
-/// and 88a8.
+/// Returns a BPF program that chooses a socket by the last four bytes of the IP destination, behind
+/// up to two VLAN tags; socket 0 for other frames. The kernel has taken out a first tag of the
+/// types 8100 and 88a8.
 std::array<sock_filter, 26> destination_steering(uint32_t socket_count) {
   constexpr auto kNetwork = static_cast<uint32_t>(SKF_NET_OFF);
   constexpr auto kProtocol = static_cast<uint32_t>(SKF_AD_OFF + SKF_AD_PROTOCOL);
@@ -68,11 +68,24 @@ Result<std::unique_ptr<FrameSocket>> FrameSocket::open(const Config& config, Fan
   std::unique_ptr<FrameSocket> socket(new FrameSocket());
   socket->interface_ = config.interface;
   auto done = socket->open_socket(config);
+  if (done && group != nullptr) done = socket->silence();
   if (done) done = socket->bind_to(config);
   if (done && group != nullptr) done = socket->join(*group);
   if (!done) return tl::unexpected(done.error());
   socket->make_buffers();
   return socket;
+}
+
+Result<void> FrameSocket::silence() {
+  sock_filter drop_all = BPF_STMT(BPF_RET | BPF_K, 0);
+  const sock_fprog program{.len = 1, .filter = &drop_all};
+  if (set_socket_option(socket_, SOL_SOCKET, SO_ATTACH_FILTER, program)) return {};
+  return system_failure(errno, fmt::format("{}: cannot filter frames", interface_));
+}
+
+Result<void> FrameSocket::hear() const {
+  if (set_socket_option(socket_, SOL_SOCKET, SO_DETACH_FILTER, int{0})) return {};
+  return system_failure(errno, fmt::format("{}: cannot remove a filter of frames", interface_));
 }
 
 Result<void> FrameSocket::open_socket(const Config& config) {
@@ -121,8 +134,19 @@ Result<void> FrameSocket::join(FanoutGroup& group) {
   socklen_t size = sizeof value;
   ::getsockopt(socket_.get(), SOL_PACKET, PACKET_FANOUT, &value, &size);
   group.id = static_cast<uint16_t>(value);
-  if (by_flow || !is_first) return {};
-  auto steering = destination_steering(group.socket_count);
+  if (!by_flow && is_first) {
+    if (auto steered = steer_by_destination(group.socket_count); !steered) return steered;
+  }
+  group.joined.push_back(this);
+  if (group.joined.size() < group.socket_count) return {};
+  for (const FrameSocket* const socket : group.joined) {
+    if (auto heard = socket->hear(); !heard) return heard;
+  }
+  return {};
+}
+
+Result<void> FrameSocket::steer_by_destination(uint32_t socket_count) {
+  auto steering = destination_steering(socket_count);
   const sock_fprog program{.len = static_cast<uint16_t>(steering.size()),
                            .filter = steering.data()};
   if (!set_socket_option(socket_, SOL_PACKET, PACKET_FANOUT_DATA, program)) {
@@ -160,14 +184,20 @@ uint32_t FrameSocket::receive(uint32_t count_max) {
     headers_[i].msg_hdr.msg_controllen = sizeof(Control);  // The kernel overwrites it.
   }
   const int got = ::recvmmsg(socket_.get(), headers_.data(), room, MSG_DONTWAIT, nullptr);
+  uint32_t received = 0;
   for (uint32_t i = 0; got > 0 && i < static_cast<uint32_t>(got); i++) {
+    // A train of segments may be longer than 64 KiB (BIG TCP).
+    if ((headers_[i].msg_hdr.msg_flags & MSG_TRUNC) != 0) {
+      truncated_.add(1);
+      continue;
+    }
     const uint32_t bytes = headers_[i].msg_len - static_cast<uint32_t>(sizeof notes_[i]);
-    frames_[i] = {static_cast<std::byte*>(vectors_[i][1].iov_base),
-                  std::min(bytes, kFrameBytesMax)};
+    frames_[i] = {static_cast<std::byte*>(vectors_[i][1].iov_base), bytes};
     if (notes_[i].gso_type != 0) trains_.add(1);
     put_tag_back(i, headers_[i].msg_hdr);
+    received_[received++] = i;
   }
-  return got > 0 ? static_cast<uint32_t>(got) : 0;
+  return received;
 }
 
 void FrameSocket::put_tag_back(uint32_t index, msghdr& header) {

@@ -71,8 +71,8 @@ Result<OpenedDpdkSides> open_dpdk(const InlinePort::Config& config, uint32_t cor
   return opened;
 }
 
-/// Opens the socket of messages such as IPFIX: for IPv6 and IPv4, or for IPv4 alone if the kernel has
-/// no IPv6. @param family Set to the socket's.
+/// Opens the socket of messages such as IPFIX: for IPv6 and IPv4, or for IPv4 alone if the kernel
+/// has no IPv6. @param family Set to the socket's.
 FileDescriptor message_socket(int& family) {
   constexpr int kType = SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
   family = AF_INET6;
@@ -230,6 +230,12 @@ void InlinePort::wait(Duration at_most) {
 }
 
 void InlinePort::wake() { ::eventfd_write(wake_event_.get(), 1); }
+
+engine::PortCounters InlinePort::counters() const {
+  engine::PortCounters counters = counters_.read();
+  for (const auto& side : sides_) counters.rx_truncated += side->rx_truncated();
+  return counters;
+}
 
 std::optional<uint64_t> InlinePort::rx_dropped() const {
   std::optional<uint64_t> sum;

@@ -4,8 +4,8 @@
 /// or, with a single side, by the same one. A side is an interface, a DPDK device or a tunnel.
 /// Messages that the program makes leave through the kernel's network.
 ///
-/// Model:   One queue. Each core has a port of its own; the kernel, or a card under DPDK, shares the
-///          frames among them as Steering says. With a DPDK side, wait() naps and polls.
+/// Model:   One queue. Each core has a port of its own; the kernel, or a card under DPDK, shares
+///          the frames among them as Steering says. With a DPDK side, wait() naps and polls.
 /// Units:   Frame bytes.
 /// Threads: As engine::PortQueue.
 /// Errors:  open() returns one line; frames that the kernel refuses are counted in tx_refused.
@@ -51,7 +51,7 @@ class InlinePort final : public engine::Port, private engine::PortQueue {
   void transmit(std::span<const engine::TxPacket> packets) override;
   void wait(Duration at_most) override;
   void wake() override;
-  [[nodiscard]] engine::PortCounters counters() const override { return counters_.read(); }
+  [[nodiscard]] engine::PortCounters counters() const override;
   [[nodiscard]] std::optional<uint64_t> rx_dropped() const override;
   void visit_counters(const CounterVisitor& visit) const override;
 

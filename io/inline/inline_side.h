@@ -3,7 +3,7 @@
 /// One side of an inline port: a place where frames arrive and leave. frame_socket.h has the frames
 /// of an interface, vxlan_socket.h those of a tunnel, io/dpdk/dpdk_side.h those of a DPDK device.
 ///
-/// Threads: One, except visit_counters().
+/// Threads: One, except rx_truncated() and visit_counters().
 /// Tests:   tests/io/inline/, tests/system/inline_test.cc, tests/system/vxlan_test.cc
 #pragma once
 
@@ -72,6 +72,8 @@ class InlineSide {
   [[nodiscard]] virtual int fd() const = 0;
   /// As engine::PortQueue::rx_dropped(): frames that were lost before receive().
   [[nodiscard]] virtual std::optional<uint64_t> rx_dropped() const = 0;
+  /// As engine::PortCounters::rx_truncated. Any thread.
+  [[nodiscard]] virtual uint64_t rx_truncated() const { return 0; }
   /// As engine::PortQueue::visit_counters(). Sides of a port may have counters of the same names.
   virtual void visit_counters(const engine::PortQueue::CounterVisitor& visit) const = 0;
 

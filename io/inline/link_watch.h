@@ -2,8 +2,8 @@
 /// @file
 /// Notices that an interface in use goes down, comes back, or ceases to exist.
 ///
-/// Model:   look() asks the kernel; call it about once a second. A socket stays bound to the interface
-///          that it was opened on: a later one with the same name is another interface.
+/// Model:   look() asks the kernel; call it about once a second. A socket stays bound to the
+///          interface that it was opened on: a later one with the same name is another interface.
 /// Threads: One.
 /// Errors:  An interface about which the kernel does not answer counts as gone.
 /// Tests:   tests/system/inline_test.cc

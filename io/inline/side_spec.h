@@ -2,9 +2,10 @@
 /// @file
 /// The argument of `--port` for a packet program: an interface, a DPDK device, or a tunnel.
 ///
-/// Shapes:  "INTERFACE" or "packet:INTERFACE"; "dpdk:DEVICE[,key=value]..." as in io/dpdk/port_spec.h, without ip
-///          and gw; or "vxlan:ADDRESS[:PORT],peer=ADDRESS[:PORT][,vni=NUMBER]". Default port: 4789;
-///          default network: 0.
+/// Shapes:  "INTERFACE" or "packet:INTERFACE"; "dpdk:DEVICE[,key=value]..." as in
+///          io/dpdk/port_spec.h, without ip and gw; or
+///          "vxlan:ADDRESS[:PORT],peer=ADDRESS[:PORT][,vni=NUMBER]". Default port: 4789; default
+///          network: 0.
 /// Threads: Pure functions; names of hosts are resolved.
 /// Errors:  One line with the text, the fault and the allowed values.
 /// Tests:   tests/io/inline/side_spec_test.cc

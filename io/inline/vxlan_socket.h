@@ -3,10 +3,10 @@
 /// A tunnel of Ethernet frames in UDP datagrams (VXLAN, RFC 7348), with one peer, such as a Linux
 /// `vxlan` interface. It needs no interface of its own and no rights.
 ///
-/// Model:   Takes datagrams of the network `vni` from the peer's address, whatever their source port
-///          (RFC 7348 §5 varies it). All others are dropped and counted. Frames go to the peer's
-///          port. A frame with a checksum that a card should complete gets it here; a train of
-///          segments is refused.
+/// Model:   Takes datagrams of the network `vni` from the peer's address, whatever their source
+///          port (RFC 7348 §5 varies it). All others are dropped and counted. Frames go to the
+///          peer's port. A frame with a checksum that a card should complete gets it here; a train
+///          of segments is refused.
 /// Threads: One, except visit_counters().
 /// Errors:  open() returns one line: the cause, and the allowed values.
 /// Memory:  kFramesEach buffers of 64 KiB of address space; pages cost nothing until used.

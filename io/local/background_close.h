@@ -2,8 +2,9 @@
 /// @file
 /// Closes Unix sockets that may hold a stranger's descriptors, in threads of their own.
 ///
-/// Model:   Closing a Unix socket closes the descriptors in its unread messages. A stranger can choose
-///          one whose closing blocks for hours: a TCP connection with unsent bytes and SO_LINGER.
+/// Model:   Closing a Unix socket closes the descriptors in its unread messages. A stranger can
+///          choose one whose closing blocks for hours: a TCP connection with unsent bytes and
+///          SO_LINGER.
 /// Threads: Any. The threads end by themselves, at the latest with the process.
 /// Errors:  None. Without a new thread, the socket is closed by the caller.
 /// Memory:  A thread for each socket; at most kBackgroundClosesMax if callers ask

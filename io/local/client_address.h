@@ -2,8 +2,8 @@
 /// @file
 /// The addresses that a local server gives to its clients, so that a program sees them as senders.
 ///
-/// Model:   An address of 100::/64 (the discard-only prefix of RFC 6666) with a scope that the kernel
-///          gives to no address. So no packet from the network has such a sender.
+/// Model:   An address of 100::/64 (the discard-only prefix of RFC 6666) with a scope that the
+///          kernel gives to no address. So no packet from the network has such a sender.
 /// Shapes:  The lower half is the client's process id (24 bits; Linux uses 22) and N (40 bits),
 ///          which counts the server's connections, so that a later client never has an earlier
 ///          one's address. The UDP port is the connection's place plus 1.

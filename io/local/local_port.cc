@@ -207,8 +207,8 @@ class LocalPort final : public engine::Port {
   Queue queue_;
 };
 
-/// Connects to the server whose user holds the UDP socket that receives packets to `server`. Asks at
-/// the name of that socket only: any user may hold another name, and UDP is always left. Closes
+/// Connects to the server whose user holds the UDP socket that receives packets to `server`. Asks
+/// at the name of that socket only: any user may hold another name, and UDP is always left. Closes
 /// the Unix socket if a stranger answers.
 Result<std::string> connect_to_owner(FileDescriptor& control, const Endpoint& server) {
   const auto owner = udp_owner(server);

@@ -8,7 +8,8 @@
 ///          call stats(). No lane may be in use during the destructor.
 /// Errors:  open() returns one line. Everything that a client can cause is counted in
 ///          LocalServerStats.
-/// Memory:  Each connection takes two rings per core, about 2 MB for each core; all take 1 GB at most.
+/// Memory:  Each connection takes two rings per core, about 2 MB for each core; all take 1 GB at
+///          most.
 /// Tests:   tests/io/local/local_port_test.cc, tests/io/local/hostile_client_test.cc
 #pragma once
 
@@ -33,15 +34,16 @@ struct LocalServerConfig {
   Endpoint listen{};  ///< The UDP address that local clients ask for; its port is not 0.
   uint32_t core_count = 1;
   SteeringField steering{};
-  /// 1 to kLocalConnectionsMax. The server takes fewer if their rings need more than kRingsBytesMax.
+  /// 1 to kLocalConnectionsMax. The server takes fewer if their rings need more than
+  /// kRingsBytesMax.
   uint32_t connections_max = kLocalConnectionsMax;
   /// Of each ring; a power of two. The default holds the largest window of a worker that chooses
   /// it automatically (768 KB), with the heads of its records.
   uint32_t ring_bytes = 1U << 20;
 };
 
-/// Returns how many connections a server allows: 64 with up to 8 cores and the default rings, 8 with
-/// 64 cores.
+/// Returns how many connections a server allows: 64 with up to 8 cores and the default rings, 8
+/// with 64 cores.
 [[nodiscard]] uint32_t connections_allowed(const LocalServerConfig& config);
 
 struct LocalServerStats {

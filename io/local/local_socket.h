@@ -6,8 +6,8 @@
 /// Model:   A server listens on the abstract name "tributary-ADDRESS:PORT", after its UDP address.
 ///          Abstract names belong to a network namespace and vanish with their socket. A connection
 ///          gets one message: the welcome with the memory's descriptor, or a refusal.
-/// Trust:   A stranger's Unix message may hold a descriptor whose closing blocks for hours (TCP with
-///          SO_LINGER). So a server reads no Unix message, and io/local/background_close.h closes its socket.
+/// Trust:   A stranger's Unix message may hold a descriptor that blocks for hours when it is
+///          closed. So a server reads none, and io/local/background_close.h closes its socket.
 /// Threads: Pure functions over descriptors.
 /// Errors:  One line with the kernel's reason, or the field that is not allowed.
 /// Tests:   tests/io/local/local_socket_test.cc

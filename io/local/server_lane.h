@@ -74,7 +74,8 @@ class alignas(128) ServerLane {
   /// Shows the packets of the last transmits to the clients, and wakes those that sleep.
   void flush();
 
-  /// Asks the clients to wake this core by its UDP socket on loopback. @return false if a packet is there.
+  /// Asks the clients to wake this core by its UDP socket on loopback. @return false if a packet is
+  /// there.
   [[nodiscard]] bool prepare_sleep();
   /// Withdraws the request.
   void end_sleep();

@@ -2,8 +2,8 @@
 /// @file
 /// A server's port that serves UDP sockets and clients of this machine over shared memory at once.
 ///
-/// Model:   Queue i polls UDP queue i and the rings of core i, and sleeps on both. Local clients are
-///          senders with addresses of their own (io/local/client_address.h).
+/// Model:   Queue i polls UDP queue i and the rings of core i, and sleeps on both. Local clients
+///          are senders with addresses of their own (io/local/client_address.h).
 /// Threads: As UdpPort; the local server adds a thread that sleeps until a client comes or goes.
 /// Errors:  As UdpPort. If the Unix socket cannot be opened, open() leaves shared memory out and
 ///          adds a warning.

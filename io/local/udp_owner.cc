@@ -24,8 +24,8 @@
 namespace tributary::io {
 namespace {
 
-/// The kernel gives a long list in pieces. It may leave a socket out if another is closed between two
-/// of them, so one look is not enough. Assumed.
+/// The kernel gives a long list in pieces. It may leave a socket out if another is closed between
+/// two of them, so one look is not enough. Assumed.
 constexpr int kReads = 3;
 
 /// The kernel's number for every user that has none in this user namespace, so it names nobody.

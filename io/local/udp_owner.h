@@ -32,9 +32,9 @@ struct UdpOwner {
 /// none, or if its user has no number in this user namespace.
 [[nodiscard]] std::optional<UdpOwner> udp_owner(const Endpoint& address);
 
-/// Returns the owner according to one of the kernel's lists: that of the address itself, else that of
-/// the wildcard of its family. Never returns [::] for an IPv4 address, because a list does not tell
-/// whether such a socket receives IPv4. Returns nothing if several users share an address.
+/// Returns the owner according to one of the kernel's lists: that of the address itself, else that
+/// of the wildcard of its family. Never returns [::] for an IPv4 address, because a list does not
+/// tell whether such a socket receives IPv4. Returns nothing if several users share an address.
 [[nodiscard]] std::optional<UdpOwner> listed_udp_owner(std::istream& list, const Endpoint& address);
 
 }  // namespace tributary::io

@@ -3,8 +3,8 @@
 /// One core's view of a packet socket: it receives (queue 0 only), sends, and lets its FrameLink
 /// answer ARP and pings.
 ///
-/// Model:   Received payloads lie in the queue's buffers until the next receive(). A sent frame is a
-///          header of ours and the caller's payload, which the kernel copies together.
+/// Model:   Received payloads lie in the queue's buffers until the next receive(). A sent frame is
+///          a header of ours and the caller's payload, which the kernel copies together.
 /// Units:   Payload bytes; packets are PacketLayer::kUdpPayload.
 /// Threads: As engine::PortQueue: one thread, except for wake(), counters() and visit_counters().
 /// Errors:  Counted; see io/frames/link_inspect.h. A frame that finds no room in the socket within

@@ -3,8 +3,8 @@
 /// Turns an address that a person typed into an Endpoint, using the system's name service.
 ///
 /// Threads: Any. May block as long as the name service does, so call it only at the start.
-/// Errors:  One line that names the text and the cause. A name that the name service does not know is
-///          ErrorKind::kPassing.
+/// Errors:  One line that names the text and the cause. A name that the name service does not know
+///          is ErrorKind::kPassing.
 /// Tests:   tests/io/udp/resolve_test.cc
 #pragma once
 

@@ -19,8 +19,8 @@ inline constexpr uint32_t kUdpQueuesMax = 64;
 
 /// Largest UDP payload over IPv4: 65,535 - 20 (IPv4) - 8 (UDP).
 inline constexpr uint32_t kUdpPayloadBytesMax = 65'507;
-/// Largest train of packets that the kernel takes in one call (GSO): below kUdpPayloadBytesMax, with room for IPv6 and
-/// options.
+/// Largest train of packets that the kernel takes in one call (GSO): below kUdpPayloadBytesMax,
+/// with room for IPv6 and options.
 inline constexpr uint32_t kUdpTrainBytesMax = 65'000;
 
 /// Selects the queue of a packet:

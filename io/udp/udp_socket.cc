@@ -117,8 +117,8 @@ constexpr BufferOption kSendBuffer{SO_SNDBUFFORCE, SO_SNDBUF, "send", "net.core.
 constexpr uint32_t kBufferBytesMax = INT32_MAX / 2;
 
 /// @param wanted_bytes At most kBufferBytesMax.
-/// @return bytes granted. The kernel reports twice that number, because it uses the other half for its
-/// own bookkeeping (socket(7)).
+/// @return bytes granted. The kernel reports twice that number, because it uses the other half for
+/// its own bookkeeping (socket(7)).
 uint32_t ask_buffer(int socket, const BufferOption& option, uint32_t wanted_bytes) {
   const int wanted = static_cast<int>(wanted_bytes);
   if (!set_option(socket, SOL_SOCKET, option.force, wanted)) {

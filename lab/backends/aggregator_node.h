@@ -104,8 +104,8 @@ class AggregatorNode : public net::Node, public InspectedNode {
   net::NodeId id_;
   net::RoutingTable table_;
   uint64_t unroutable_ = 0;
-  /// Marked blocks, each at the place of its number; a later block takes the place over. Empty unless
-  /// the node keeps marks.
+  /// Marked blocks, each at the place of its number; a later block takes the place over. Empty
+  /// unless the node keeps marks.
   std::vector<uint64_t> marks_;
 };
 

@@ -30,8 +30,8 @@ class LiveNode final : public LiveHost {
     ~Observer() = default;
   };
 
-  /// Makes the node with a running process. @param more_jobs Jobs besides spec.job, which has one for each of
-  /// its channels.
+  /// Makes the node with a running process. @param more_jobs Jobs besides spec.job, which has one
+  /// for each of its channels.
   static Result<std::unique_ptr<LiveNode>> create(
       net::Network& network, const AggregatorSpec& spec,
       const std::vector<trio_ml::JobConfig>& more_jobs = {});

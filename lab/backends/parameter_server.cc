@@ -53,8 +53,8 @@ AggregatorResult ParameterServer::result(Duration elapsed) const {
   if (receive_overflows_ > 0) {
     result.add(kReceiveBufferFull, static_cast<double>(receive_overflows_), "packets");
   }
-  // Work that is charged already, but lies after the end of the run, does not count. Joins before its
-  // beginning do, so a very short run may have more work than time.
+  // Work that is charged already, but lies after the end of the run, does not count. Joins before
+  // its beginning do, so a very short run may have more work than time.
   const Duration ahead = std::max(Duration(), busy_until_ - network_now());
   const Duration worked = std::min(worked_ - ahead, elapsed);
   const double share = elapsed > Duration() ? in_seconds(worked) / in_seconds(elapsed) : 0;

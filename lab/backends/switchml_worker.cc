@@ -4,8 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
-#include "host/switchml_protocol.h"
+#include "host/switchml/switchml_protocol.h"
 #include "lab/backends/backend.h"
 #include "net/packet.h"
 #include "wire/switchml.h"
@@ -13,14 +14,36 @@
 namespace tributary::lab {
 namespace {
 
-/// Returns the time from a packet to the next one of its slot.
-Duration delay_of(const Scenario& scenario, const SwitchmlDesign& design, uint64_t bits_per_s,
-                  uint32_t packet_bytes) {
-  const Duration packet_time = from_seconds(packet_bytes * 8.0 / static_cast<double>(bits_per_s));
+/// A worker's way to the switch and back.
+struct WorkerLink {
+  uint64_t bits_per_s = 0;
+  uint32_t packet_bytes = 0;  ///< On the wire.
+  Duration round_trip;        ///< From a packet to the next one of its slot, hosts included.
+};
+
+WorkerLink link_of(const Scenario& scenario, const SwitchmlDesign& design) {
+  WorkerLink link;
+  link.bits_per_s = std::min(scenario.link.rate_bits_per_s, scenario.host.nic_bits_per_s);
+  link.packet_bytes = wire::switchml_bytes(design.elements) + net::kWireOverheadBytes;
+  const Duration packet_time =
+      from_seconds(link.packet_bytes * 8.0 / static_cast<double>(link.bits_per_s));
   const Duration way = packet_time + scenario.link.propagation + scenario.link.faults.jitter;
-  const Duration round =
+  const Duration hosts =
       scenario.host.cost_of_packet(design.elements) * (int64_t{2} * HostSettings::kBurst);
-  return way * 2 + design.latency + round + packet_time * (int64_t{scenario.train} - 1);
+  link.round_trip = way * 2 + design.latency + hosts + packet_time * (int64_t{scenario.train} - 1);
+  return link;
+}
+
+/// Refuses a time-out that ends before the answer can arrive. Such workers would send more than
+/// they receive, without end.
+std::optional<Refusal> check_timeout(const Scenario& scenario, const BackendKind& backend) {
+  if (!scenario.host.retransmission || scenario.topology == Topology::kFile) return {};
+  const double timeout_ms = in_seconds(switchml_config(scenario, *backend.switchml).timeout) * 1e3;
+  const double round_trip_ms = in_seconds(link_of(scenario, *backend.switchml).round_trip) * 1e3;
+  if (timeout_ms >= round_trip_ms) return {};
+  return refused_by_backend(
+      backend, "switchml.timeout_ms", fmt::format("{}", timeout_ms),
+      fmt::format("at least {}, the time of a round trip", std::ceil(round_trip_ms * 1e4) / 1e4));
 }
 
 }  // namespace
@@ -33,10 +56,9 @@ uint32_t switchml_pool(const Scenario& scenario, const SwitchmlDesign& design) {
     apply(settings.preset, config);
     return config.pool;
   }
-  const uint64_t rate = std::min(scenario.link.rate_bits_per_s, scenario.host.nic_bits_per_s);
-  const uint32_t packet_bytes = wire::switchml_bytes(design.elements) + net::kWireOverheadBytes;
-  const Duration delay = delay_of(scenario, design, rate, packet_bytes);
-  return std::min(host::switchml_pool_size(rate, delay, packet_bytes), design.slots_max);
+  const WorkerLink link = link_of(scenario, design);
+  return std::min(host::switchml_pool_size(link.bits_per_s, link.round_trip, link.packet_bytes),
+                  design.slots_max);
 }
 
 host::SwitchmlConfig switchml_config(const Scenario& scenario, const SwitchmlDesign& design) {
@@ -83,7 +105,7 @@ std::optional<Refusal> check_switchml(const Scenario& scenario, const BackendKin
     return refused_by_backend(backend, "train", std::to_string(scenario.train),
                               fmt::format("what divides the pool of {} slots", pool));
   }
-  return {};
+  return check_timeout(scenario, backend);
 }
 
 Refusal refused_by_backend(const BackendKind& backend, const char* key, const std::string& value,

@@ -16,7 +16,7 @@
 #include <optional>
 #include <string>
 
-#include "host/switchml_config.h"
+#include "host/switchml/switchml_config.h"
 #include "host/tensor_protocol.h"
 #include "lab/scenario.h"
 

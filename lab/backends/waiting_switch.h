@@ -4,10 +4,10 @@
 /// them, or for a bounded time: in-network aggregation without limits of computation.
 ///
 /// Model:   Each datagram leaves kPipelineLatency after its arrival, at any load. A place of the
-///          window keeps one result, as SwitchML's two pools do (SwitchML paper §4.5); or `history`
-///          results if blocks may end early: with their k-th contribution with a quorum of k, one
-///          timeout after the first if the job mitigates. Later contributions are counted, dropped
-///          and answered. The protocol is that of docs/aggregation-protocol.md.
+///          window keeps one result (SwitchML's two pools, SwitchML paper §4.5), or `history`
+///          results if blocks may complete early: at the k-th contribution (quorum k), or one
+///          timeout after the first (mitigation). Contributions that come later are counted,
+///          dropped and answered. docs/aggregation-protocol.md describes the protocol.
 /// Threads: One.
 /// Errors:  Counts and drops datagrams that are malformed, foreign or of another session.
 /// Tests:   tests/lab/backends/waiting_switch_test.cc

@@ -12,7 +12,8 @@
 namespace tributary::lab {
 namespace {
 
-/// Merges the jobs' specifications of each aggregator. A node that several jobs name serves all of them.
+/// Merges the jobs' specifications of each aggregator. A node that several jobs name serves all of
+/// them.
 std::vector<AggregatorSpec> merged(const std::vector<std::unique_ptr<JobRun>>& jobs) {
   std::vector<AggregatorSpec> all;
   for (const auto& job : jobs) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// One run: builds the network of a scenario, lets one or several jobs train in it, and collects the
-/// result.
+/// One run: builds the network of a scenario, lets one or several jobs train in it, and collects
+/// the result.
 ///
 /// Threads: One.
 /// Errors:  create() refuses bad topologies and captures. run() names the worker that fails or
@@ -68,7 +68,8 @@ class Cluster {
   /// Executes events until `done()`, up to `end`, or until the observer stops. @return done().
   template <class F>
   [[nodiscard]] bool advance(Instant end, F&& done);
-  /// Does the same with an observer. A separate function, so that runs without one pay nothing.
+  /// Executes events as advance() does, and calls the observer. A separate function, so that runs
+  /// without an observer pay nothing.
   [[nodiscard]] bool advance_observed(Instant end, const std::function<bool()>& done);
   void begin_counting();
   [[nodiscard]] Result<void> step(JobRun& job);
@@ -77,8 +78,8 @@ class Cluster {
   /// Returns the losses of machines, cables and hosts, by place and reason.
   /// @param network The result of collect_network().
   [[nodiscard]] std::vector<Loss> losses(const RunResult& network) const;
-  /// Returns warnings about trains: they are too long for a job's buckets, congestion control counts
-  /// them, or buffers, queues or cables lost them. @param network As above.
+  /// Returns warnings about trains: they are too long for a job's buckets, congestion control
+  /// counts them, or buffers, queues or cables lost them. @param network As above.
   [[nodiscard]] std::vector<std::string> train_warnings(const RunResult& network) const;
   /// Returns warnings about workers that dropped out and about a pause after the end of the run.
   [[nodiscard]] static std::vector<std::string> job_warnings(const JobRun& job,

@@ -16,8 +16,8 @@
 namespace tributary::lab {
 namespace {
 
-/// A run warns if trains make more packets than this of each real one. Assumed: a twentieth does not
-/// change which system is faster.
+/// A run warns if trains make more packets than this of each real one. Assumed: a twentieth does
+/// not change which system is faster.
 constexpr double kTrainExcessMax = 1.05;
 
 }  // namespace
@@ -153,8 +153,8 @@ void Cluster::collect_links(RunResult& result, Duration elapsed) const {
   }
 }
 
-/// Names the use of computation, of the busiest link and of the busiest worker's CPU, the busiest of
-/// the three first. Then names each aggregator.
+/// Names the use of computation, of the busiest link and of the busiest worker's CPU, the busiest
+/// of the three first. Then names each aggregator.
 std::string Cluster::bottleneck(const RunResult& result) const {
   double computed = 0;
   double packet_cpu = 0;

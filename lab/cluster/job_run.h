@@ -2,10 +2,11 @@
 /// @file
 /// One training job in a network: its workers and their trainers, from the first join to the end.
 ///
-/// Model:   A job waits for its start, joins, trains and has ended. Its owner, the cluster, runs the
-///          events and calls the next step when is_due() or at next_milestone().
+/// Model:   A job waits for its start, joins, trains and has ended. Its owner, the cluster, runs
+///          the events and calls the next step when is_due() or at next_milestone().
 /// Threads: One.
-/// Errors:  The worker that fails, hangs or cannot join is named, with the job's name if it has one.
+/// Errors:  The worker that fails, hangs or cannot join is named, with the job's name if it has
+///          one.
 /// Tests:   tests/lab/run_test.cc, tests/lab/shared_run_test.cc
 #pragma once
 
@@ -69,8 +70,8 @@ class JobRun {
 
   [[nodiscard]] Phase phase() const { return phase_; }
   [[nodiscard]] Instant began_at() const { return began_at_; }
-  /// Returns whether the present phase has come to its end by events: all have joined, all are done,
-  /// or one has failed. Called before each event.
+  /// Returns whether the present phase has come to its end by events: all have joined, all are
+  /// done, or one has failed. Called before each event.
   [[nodiscard]] bool is_due();
   /// Returns the time of the next step that no event brings: the start, a pause, or the limit.
   [[nodiscard]] Instant next_milestone() const;
@@ -84,8 +85,8 @@ class JobRun {
   /// Returns a line for each host that lost packets: "worker 3 dropped 5 packets: receive buffer
   /// full".
   [[nodiscard]] std::vector<std::string> losses() const;
-  /// Returns the packets of a worker's contributions with trains, for each packet without. Above 1 if
-  /// a bucket's last train is not full.
+  /// Returns the packets of a worker's contributions with trains, for each packet without. Above 1
+  /// if a bucket's last train is not full.
   [[nodiscard]] double packets_per_real_packet() const;
 
  private:

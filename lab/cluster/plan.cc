@@ -10,7 +10,7 @@
 #include "base/assert.h"
 #include "base/prng.h"
 #include "host/join_plan.h"
-#include "host/worker_protocol.h"
+#include "host/trio_ml/worker_protocol.h"
 #include "lab/cluster/placement.h"
 #include "lab/peers/prioritised_protocol.h"
 #include "lab/peers/sharded_protocol.h"
@@ -70,8 +70,8 @@ struct Leaves {
   }
 };
 
-/// The ranks that a result names. Above kSourcesMax workers a result has no room for all of them, so
-/// each leaf numbers its own from 0.
+/// The ranks that a result names. Above kSourcesMax workers a result has no room for all of them,
+/// so each leaf numbers its own from 0.
 struct RankNames {
   uint32_t world;
   bool of_leaf;  ///< Whether each leaf numbers its own workers.
@@ -113,8 +113,8 @@ void plan_tree(ClusterPlan& plan, const Scenario& scenario, const BackendKind& b
   plan.aggregators.push_back(spec);
 }
 
-/// Finds the leaf of each worker below a top. A leaf knows its first rank and its number of workers,
-/// so the ranks of a leaf must be consecutive. A job on all hosts must use all leaves.
+/// Finds the leaf of each worker below a top. A leaf knows its first rank and its number of
+/// workers, so the ranks of a leaf must be consecutive. A job on all hosts must use all leaves.
 Result<Leaves> leaves_of_tree(const net::Topology& topology, const JobPlace& place) {
   Leaves leaves;
   std::vector<std::string> neighbours;

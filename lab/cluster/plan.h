@@ -4,9 +4,9 @@
 ///
 /// Model:   Trees follow docs/aggregation-protocol.md §7: leaves add their workers' gradients, the
 ///          top adds the leaves' sums. The top waits kTopTimeoutFactor times as long as a leaf,
-///          which takes up to two timeouts, so a leaf completes without its straggler first. check()
-///          refuses a tree for a back end that cannot be one. Results go to a multicast group; in a
-///          tree, from each leaf to its workers.
+///          which takes up to two timeouts, so a leaf completes without its straggler first.
+///          check() refuses a tree for a back end that cannot be one. Results go to a multicast
+///          group; in a tree, from each leaf to its workers.
 /// Errors:  Assumes a scenario that passed check(). Refuses topology files that cannot be read, or
 ///          that do not fit the scenario.
 /// Tests:   tests/lab/cluster/plan_test.cc
@@ -54,7 +54,7 @@ struct ClusterPlan {
 };
 
 /// Adds a job to plan.topology and plans its aggregators and workers. plan.place must be set.
-/// @param seeds         Of everything random in the job.
+/// @param seeds         Source of the seeds of the network and the workers.
 /// @param background_to Ranks, from StragglerPattern::background_to().
 [[nodiscard]] Result<void> plan_job(ClusterPlan& plan, const Scenario& scenario,
                                     const BackendKind& backend, Prng& seeds,
@@ -63,8 +63,8 @@ struct ClusterPlan {
 /// Returns the name of a job's source of background traffic.
 [[nodiscard]] std::string background_name(const JobPlace& place, size_t number);
 
-/// Reads the files that a scenario names, so that their faults are known before the run: the trace of
-/// its stragglers and its topology.
+/// Reads the files that a scenario names, so that their faults are known before the run: the trace
+/// of its stragglers and its topology.
 [[nodiscard]] Result<void> check_files(const Scenario& scenario);
 
 /// Plans one job that has the network to itself.

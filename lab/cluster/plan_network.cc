@@ -75,8 +75,8 @@ void set_slow_links(net::Topology& topology, const Scenario& scenario) {
   }
 }
 
-/// Gives the uplinks of slow racks their rate, in both directions. An uplink joins a leaf to the level
-/// above.
+/// Gives the uplinks of slow racks their rate, in both directions. An uplink joins a leaf to the
+/// level above.
 void set_slow_uplinks(net::Topology& topology, const Scenario& scenario) {
   const char* const leaf = scenario.topology == Topology::kChassis ? "pfe" : "leaf";
   const auto is_above = [](const std::string& node) {

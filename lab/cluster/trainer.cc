@@ -24,8 +24,8 @@ bool is_missed(const host::DegradedRange& range) {
   return range.sources == host::SourceSet{} && range.contributors == 0;
 }
 
-/// Returns whether a degraded result names its sources. SwitchML only counts them, and a message has
-/// no room to name more than kSourcesMax workers.
+/// Returns whether a degraded result names its sources. SwitchML only counts them, and a message
+/// has no room to name more than kSourcesMax workers.
 bool names_sources(const host::DegradedRange& range, uint32_t workers) {
   return range.contributors == 0 && workers <= wire::kSourcesMax;
 }

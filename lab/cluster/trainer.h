@@ -4,13 +4,13 @@
 ///   [sleep] forward [sleep] backward ... bucket 0 ready ... [sleep] ... last bucket ready | wait
 ///
 /// Model:   Communication overlaps the backward pass bucket by bucket, as in DDP. The backward pass
-///          includes the optimiser. A sleep stops the training loop, not the network code.
-///          With overlap_forward, the next forward pass ends an iteration: buckets in reverse order,
-///          each after its sum. With H local steps, only each H-th iteration has buckets.
-///          A worker that receives results of blocks it has not sent is late (CatchUp). It only
-///          receives the sums that it skips. Sums that a switch has discarded cost no time.
+///          includes the optimiser. A sleep stops the training loop, not the network code. With
+///          overlap_forward, each layer of the next forward pass waits only for its own bucket.
+///          With H local steps, only each H-th iteration has buckets. A late worker (CatchUp)
+///          receives the sums of the buckets that it skips and contributes nothing to them. Sums
+///          that a switch has discarded cost no time.
 /// Errors:  A transfer that ends with an error ends the trainer; see failed() and dropped_out().
-/// Tests:   tests/lab/run_test.cc, tests/lab/straggling_run_test.cc, tests/lab/scheduling_run_test.cc
+/// Tests:   tests/lab/run_test.cc, straggling_run_test.cc, scheduling_run_test.cc
 #pragma once
 
 #include <cstdint>

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "base/assert.h"
-#include "host/worker_protocol.h"
+#include "host/trio_ml/worker_protocol.h"
 
 namespace tributary::lab {
 

@@ -21,8 +21,8 @@
 #include <vector>
 
 #include "engine/model/meter.h"
-#include "host/congestion_window.h"
 #include "host/tensor_protocol.h"
+#include "host/trio_ml/congestion_window.h"
 #include "host/worker_config.h"
 #include "lab/scenario.h"
 #include "net/network.h"
@@ -68,7 +68,7 @@ class WorkerNode final : public net::Node, private EventTarget {
     ~Watch() = default;
   };
 
-  /// @param seed Of the nonces of its processes.
+  /// @param seed Seed of the nonces of its processes.
   WorkerNode(net::Network& network, const WorkerNodeConfig& config, uint64_t seed);
   ~WorkerNode();
 

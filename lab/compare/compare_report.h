@@ -71,8 +71,8 @@ struct CompareRow {
                                        std::span<const CompareRow> rows);
 /// Returns a line of names, then one line a row (RFC 4180), without the aggregators' other parts.
 [[nodiscard]] std::string compare_csv(std::span<const CompareRow> rows);
-/// Returns plots of iteration time, with a line for each back end and bands of standard errors. The x
-/// axis is straggling, loss or workers, whichever has the most values. Each combination of the
+/// Returns plots of iteration time, with a line for each back end and bands of standard errors. The
+/// x axis is straggling, loss or workers, whichever has the most values. Each combination of the
 /// others has its own plot. Plots of the shares of blocks (degraded, skipped, missed) follow where
 /// they are not zero everywhere.
 [[nodiscard]] std::vector<LinePlot> compare_plots(std::span<const CompareRow> rows);

@@ -22,9 +22,10 @@ constexpr uint32_t kIterations = 20;
 /// Most packets that one simulated packet represents, where the back end allows trains. The tests
 /// tests/lab/straggling_run_test.cc bound the error; see docs/experiments.md.
 constexpr uint32_t kTrainMax = 64;
-/// Least trains in the part of an iteration's gradients that goes through one switch, server or step
-/// of a ring. An exchange ends with whole trains, which adds a constant: 0.11 ms with trains of 64
-/// and four dedicated servers. Assumed: 24, with which that is 5.8 % of the time; with 64 it is 2.3.
+/// Least trains in the part of an iteration's gradients that goes through one switch, server or
+/// step of a ring. An exchange ends with whole trains, which adds a constant: 0.11 ms with trains
+/// of 64 and four dedicated servers. Assumed: 24, with which that is 5.8 % of the time; with 64 it
+/// is 2.3.
 constexpr uint64_t kTrainsMin = 24;
 constexpr const char* kBaseline = "baseline";
 
@@ -99,8 +100,8 @@ uint32_t parts_of(const Scenario& scenario, const BackendKind& backend) {
   return scenario.workers;
 }
 
-/// Returns the longest train, a power of two up to kTrainMax, that leaves each part kTrainsMin trains
-/// and that the scenario allows.
+/// Returns the longest train, a power of two up to kTrainMax, that leaves each part kTrainsMin
+/// trains and that the scenario allows.
 uint32_t train_of(Scenario scenario) {
   const BackendKind& backend = backend_kind(scenario.backend);
   scenario.train = 1;

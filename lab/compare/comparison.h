@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// A comparison: each back end with the same models, workers, losses and stragglers. A file has the keys
-/// of a scenario and a table [compare], as experiments/compare.toml.
+/// A comparison: each back end with the same models, workers, losses and stragglers. A file has the
+/// keys of a scenario and a table [compare], as experiments/compare.toml.
 ///
 /// Model:   A case is one of models x workers x loss x straggling. A cell is a back end in a case:
 ///          one scenario, with each seed if it involves chance. Settings win over a cell's values.
 ///          Trains have up to 64 packets, fewer where tensors are short.
 /// Shapes:  Cells in the order of cases, then of back ends.
-/// Errors:  A back end that refuses a case gives a cell with the reason and no point. If no cell has
-///          a point, the first reason is the error.
+/// Errors:  A back end that refuses a case gives a cell with the reason and no point. If no cell
+///          has a point, the first reason is the error.
 /// Tests:   tests/lab/compare/comparison_test.cc
 #pragma once
 
@@ -65,13 +65,15 @@ struct Comparison {
 [[nodiscard]] Result<void> take_compare_keys(std::vector<WrittenKey>& keys, CompareLists& lists);
 
 /// Reads the list named `name` ("backends") from text with commas. Refuses an unknown name, an
-/// empty list, a value that stands twice, and values that the list's scenario key refuses. @param where Of the text, for
-/// messages.
+/// empty list, a value that stands twice, and values that the list's scenario key refuses.
+/// @param where Place of the text, for messages.
 [[nodiscard]] Result<void> set_compare_list(CompareLists& lists, const std::string& name,
                                             const std::string& text, const std::string& where);
 
-/// Makes the cells. @param settings Set over every cell's scenario. @param seeds Of each cell that
-/// involves chance, from the scenario's seed on; not 0. All back ends of a case have the same ones.
+/// Makes the cells. All back ends of a case have the same seeds.
+/// @param settings Keys that are set over every cell's scenario.
+/// @param seeds    Number of seeds of each cell that involves chance, from the scenario's seed on;
+///                 not 0.
 [[nodiscard]] Result<Comparison> make_comparison(const CompareLists& lists,
                                                  std::span<const WrittenKey> settings,
                                                  uint32_t seeds = 1);

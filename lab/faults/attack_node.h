@@ -2,8 +2,8 @@
 /// @file
 /// The attackers' host: sends datagrams under any address, and judges the aggregators' replies.
 ///
-/// Model:   It has a cable without faults to each aggregator. It owns some addresses. A stranger must
-///          get only cookies, resets and refusals, and no more bytes than it sent.
+/// Model:   It has a cable without faults to each aggregator. It owns some addresses. A stranger
+///          must get only cookies, resets and refusals, and no more bytes than it sent.
 /// Threads: One.
 /// Errors:  Journal::breach(), kForged.
 /// Tests:   tests/lab/faults/attackers_test.cc

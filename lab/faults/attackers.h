@@ -2,9 +2,10 @@
 /// @file
 /// The attackers of a campaign run, and the promise that they achieve nothing (docs/security.md).
 ///
-/// Model:   Each kind acts at its own interval until calm_at, with a generator of its own. Attackers
-///          know the configuration of every job: addresses, ids, ranks, tensors. FaultKind states
-///          the further knowledge of each kind. The tamperer is in the cables (FaultWire).
+/// Model:   Each kind acts at its own interval until calm_at, with a generator of its own.
+///          Attackers know the configuration of every job: addresses, ids, ranks, tensors.
+///          FaultKind states the further knowledge of each kind. The tamperer is in the cables
+///          (FaultWire).
 /// Judged:  AttackJudge: no datagram of theirs is accepted. AttackNode: the replies. All other
 ///          judges hold under attack as well.
 /// Threads: One.

@@ -8,8 +8,8 @@
 #include <bit>
 
 #include "base/prng.h"
-#include "host/silence_watch.h"
-#include "host/switchml_config.h"
+#include "host/switchml/switchml_config.h"
+#include "host/trio_ml/silence_watch.h"
 #include "lab/faults/attack_plan.h"
 #include "lab/faults/shard_plan.h"
 
@@ -405,7 +405,7 @@ bool FaultPlan::is_harmful() const {
         FaultKind::kClockStep, FaultKind::kDisagreement, FaultKind::kListMismatch}) {
     if (kinds.has(kind)) return true;
   }
-  // A shard that is silent for so long is lost (host/silence_watch.h).
+  // A shard that is silent for so long is lost (host/trio_ml/silence_watch.h).
   return sharded && std::any_of(incidents.begin(), incidents.end(), [](const Incident& incident) {
            return incident.kind == FaultKind::kAggregatorPause &&
                   incident.length >= host::kSilentSessionFor;

@@ -94,7 +94,7 @@ class FaultKinds {
   uint32_t bits_ = 0;
 };
 
-/// The shortest time after which a worker sends a probe (host/rtt_estimator.h).
+/// The shortest time after which a worker sends a probe (host/trio_ml/rtt_estimator.h).
 inline constexpr Duration kRtoMin = milliseconds(2);
 inline constexpr uint32_t kPlannedWorkersMax = 16;  ///< Workers of all jobs together.
 

@@ -4,10 +4,10 @@
 /// them to an observer of the aggregator's input and output.
 ///
 /// Model:   Port 0 faces outward, port 1 the aggregator. Scrambling models errors that UDP's
-///          checksum misses. It flips a bit in a field that the protocol checks, so the receiver must
-///          refuse the message, and in every gradient. Control messages are not scrambled: a flipped
-///          nonce is another worker's join. In a SwitchML message the type flips, because a switch
-///          need not check anything else. Tampering flips one bit that a seal protects.
+///          checksum misses. It flips a bit in a field that the protocol checks, so the receiver
+///          must refuse the message, and in every gradient. Control messages are not scrambled: a
+///          flipped nonce is another worker's join. In a SwitchML message the type flips, because a
+///          switch need not check anything else. Tampering flips one bit that a seal protects.
 /// Threads: One.
 /// Tests:   tests/lab/faults/fault_wire_test.cc
 #pragma once

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/assert.h"
-#include "host/switchml_protocol.h"
+#include "host/switchml/switchml_protocol.h"
 #include "lab/faults/fault_world.h"
 #include "wire/switchml.h"
 #include "wire/trio_ml.h"

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <set>
 
-#include "host/switchml_config.h"
+#include "host/switchml/switchml_config.h"
 
 namespace tributary::lab {
 

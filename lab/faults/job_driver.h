@@ -65,9 +65,9 @@ class JobDriver {
   void note_session(Rank& rank);
   void note_results(Rank& rank);
   void check_result(Rank& rank, Running& running);
-  /// Returns a degraded range of the last collective that is a breach, or null. A range of a sharded
-  /// job is a breach only if its session has sent blocks to the range's aggregator since calm_at.
-  /// Until then a rank may be a permanent straggler there.
+  /// Returns a degraded range of the last collective that is a breach, or null. A range of a
+  /// sharded job is a breach only if its session has sent blocks to the range's aggregator since
+  /// calm_at. Until then a rank may be a permanent straggler there.
   [[nodiscard]] const host::DegradedRange* degraded_without_fault(const Rank& rank,
                                                                   const Running& running) const;
   /// Checks the blocks that one session summed. @return The error; empty if there is none.

@@ -5,9 +5,9 @@
 ///
 /// Model:   Judges runs whose only faults are those of links: loss, duplication, reordering. A
 ///          missing rank counts if it sent its contribution at least one timeout before the block
-///          ended, and if there was time for one more round of repair than its cable lost packets in
-///          between. A round is one wait for a probe, and two round trips at the slowest. Where the
-///          timeout has no room for two rounds, nothing counts: no protocol could repair the loss.
+///          ended, and if there was time for more rounds of repair than its cable lost packets in
+///          between. A round is one wait for a probe and two round trips at the slowest. Nothing
+///          counts if the timeout is shorter than two rounds: no protocol could repair the loss.
 /// Units:   Virtual time at the cables.
 /// Errors:  verdicts() has one line for each contribution.
 /// Tests:   tests/lab/faults/loss_judge_test.cc

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Reports sums of one rank (docs/wire-format.md) that an aggregator sends elsewhere than to that
-/// rank, or to the lower aggregator above it.
+/// Reports each single-owner result (docs/wire-format.md) that an aggregator sends to anyone except
+/// the owner, or the lower aggregator on the path to it.
 ///
 /// Model:   Observes an aggregator's cables. All workers of a campaign take receipts, so no other
 ///          rank may get the gradients. Runs with a replayer are not judged: it sends copies of

@@ -72,8 +72,8 @@ class PlainClient {
   [[nodiscard]] const std::vector<Result>& results() const { return results_; }
 
   [[nodiscard]] static int32_t gradient(uint32_t source, uint32_t generation, uint32_t element);
-  /// Returns the error of a result that must be the sum of the sources in `mask` (0 to 63); empty if
-  /// there is none.
+  /// Returns the error of a result that must be the sum of the sources in `mask` (0 to 63); empty
+  /// if there is none.
   [[nodiscard]] std::string check(const Result& result, uint64_t mask, bool degraded) const;
 
  private:

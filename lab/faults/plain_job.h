@@ -4,8 +4,8 @@
 ///
 /// Model:   The clients run some generations in a row. When their aggregator has restarted, its
 ///          results are lost, so a launcher starts all of them over with the next generation.
-/// Judged:  Every sum, and that all clients finish. Nobody forges their packets, because the paper's
-///          format has no key (docs/security.md).
+/// Judged:  Every sum, and that all clients finish. Nobody forges their packets, because the
+///          paper's format has no key (docs/security.md).
 /// Threads: One.
 /// Tests:   tests/lab/faults/plain_client_test.cc
 #pragma once

@@ -9,7 +9,7 @@
 #include <limits>
 
 #include "base/prng.h"
-#include "host/number_format.h"
+#include "host/formats/number_format.h"
 
 namespace tributary::lab {
 

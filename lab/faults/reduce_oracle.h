@@ -5,8 +5,8 @@
 ///
 /// Model:   Inputs are pure functions of (seed, collective, rank, process). A restarted worker has
 ///          other values, so its predecessor's cannot pass for its own. Sums use the scalar
-///          definitions of host/number_format.h. Results are compared within a session, named by
-///          its number at the root.
+///          definitions of host/formats/number_format.h. Results are compared within a session,
+///          named by its number at the root.
 /// Errors:  check() returns the error, empty if there is none.
 /// Tests:   tests/lab/faults/reduce_oracle_test.cc
 #pragma once
@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "host/generated_tensor.h"
-#include "host/worker_protocol.h"
+#include "host/trio_ml/worker_protocol.h"
 
 namespace tributary::lab {
 

@@ -3,7 +3,8 @@
 /// The refusals of machines on which no aggregator runs (ICMP port unreachable).
 ///
 /// Model:   A machine sends a host at most six refusals at once, and one a second after that.
-///          Source: Linux, net/ipv4/icmp.c and inet_peer_xrlim_allow() with icmp_ratelimit = 1000 ms.
+///          Source: Linux, net/ipv4/icmp.c and inet_peer_xrlim_allow() with icmp_ratelimit = 1000
+///          ms.
 /// Threads: One.
 /// Errors:  None.
 /// Tests:   tests/lab/faults/refusals_test.cc

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <initializer_list>
 
-#include "host/silence_watch.h"
+#include "host/trio_ml/silence_watch.h"
 
 namespace tributary::lab {
 namespace {
@@ -14,8 +14,8 @@ using host::Status;
 /// Time from an aggregator's end until every rank that waits for it is told. Source:
 /// docs/many-aggregators.md.
 constexpr Duration kToldWithin = seconds(1);
-/// The same for an aggregator that is silent. A rank asks every 100 ms, so each of the watch's steps
-/// may end that much later.
+/// The same for an aggregator that is silent. A rank asks every 100 ms, so each of the watch's
+/// steps may end that much later.
 constexpr Duration kToldOfSilenceWithin = host::kSilentSessionFor + milliseconds(500);
 /// After this time, no packet of a silent aggregator is on its way.
 constexpr Duration kSettlesWithin = milliseconds(50);

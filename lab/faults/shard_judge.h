@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Judges the reports to the ranks of sharded jobs about an aggregator that dies
+/// Checks what the ranks of a sharded job are told when an aggregator dies
 /// (docs/many-aggregators.md).
 ///
-/// Model:   Named: if only lost aggregators can end a process, it names one, and its place in the
-///          list. Passed on: where only ranks that have lost an aggregator have left, the others
-///          learn its name. In time: a rank that waits for an aggregator whose machine refuses
-///          packets ends within a second. If the aggregator is only silent, that takes until the
-///          limit of host/silence_watch.h. Left: ranks leave no session over clean links.
 /// Units:   Virtual time.
 /// Errors:  Breaches in the journal.
 /// Tests:   tests/lab/faults/sharded_faults_test.cc
@@ -22,14 +17,22 @@
 
 namespace tributary::lab {
 
+/// Checks these promises:
+/// - Named: if only lost aggregators can end a process, the process names one of them and its place
+///   in the list.
+/// - Passed on: if every rank that left had lost an aggregator, the other ranks learn its name.
+/// - In time: a rank that waits for an aggregator whose machine refuses packets ends within a
+///   second. If the aggregator is only silent, the rank ends soon after the limit of
+///   host/trio_ml/silence_watch.h.
+/// - Left: over clean links, no session remains after all ranks have left.
 class ShardJudge {
  public:
   ShardJudge(const FaultPlan& plan, FaultWorld& world, Journal& journal);
 
   /// Call it when an aggregator has been stopped. @param refuses See Incident.
   void on_crash(uint32_t aggregator, bool refuses);
-  /// Call it when an aggregator neither sends nor receives for a while, because it is paused, cut off
-  /// from all ranks, or has died with its machine.
+  /// Call it when an aggregator neither sends nor receives for a while, because it is paused, cut
+  /// off from all ranks, or has died with its machine.
   void on_silence(uint32_t aggregator, Duration length);
   /// Call it when a process has ended by itself. @param label Names the process.
   void on_end(uint32_t job, uint32_t rank, const std::string& label);

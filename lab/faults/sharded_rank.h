@@ -20,7 +20,7 @@
 #include "host/group_state.h"
 #include "host/join_plan.h"
 #include "host/tensor_protocol.h"
-#include "host/worker_protocol.h"
+#include "host/trio_ml/worker_protocol.h"
 
 namespace tributary::lab {
 

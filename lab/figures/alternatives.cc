@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trio-ML beside other answers to stragglers, in the same cluster with the same stragglers: waiting,
-// backup workers, a quorum, local SGD, bounded timeouts, and asynchronous training. No paper has
-// this figure.
+// Trio-ML beside other answers to stragglers, in the same cluster with the same stragglers:
+// waiting, backup workers, a quorum, local SGD, bounded timeouts, and asynchronous training. No
+// paper has this figure.
 #include <fmt/format.h>
 
 #include <array>
@@ -22,8 +22,8 @@ constexpr uint32_t kWorkers = 6;
 constexpr Duration kTimeBound = seconds(6);
 constexpr Duration kTimeBoundQuick = milliseconds(1500);
 /// Of the first stage of OptiReduce's all-reduce. Source: OptiReduce takes the 95th percentile of
-/// its warm-up iterations. Without stragglers the last contribution of a block comes between 8 and 9
-/// ms after the first, in all iterations alike.
+/// its warm-up iterations. Without stragglers the last contribution of a block comes between 8 and
+/// 9 ms after the first, in all iterations alike.
 constexpr Duration kStageTimeout = milliseconds(9);
 
 /// Of local SGD's optimiser; chosen like the others (trained_run.h).

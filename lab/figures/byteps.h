@@ -33,18 +33,19 @@ inline constexpr uint32_t kBytepsGpusEach = 8;
 inline constexpr double kBytepsPcieBytesPerS = 13.1e9;
 
 /// A worker's packets in flight, of 1024 gradients. Assumed: 4 MB, one of the parts into which the
-/// paper cuts tensors (§4.1). The windows of eight workers fit into a switch's queue to one machine.
+/// paper cuts tensors (§4.1). The windows of eight workers fit into a switch's queue to one
+/// machine.
 inline constexpr uint32_t kBytepsWindow = 1024;
 
 /// Returns a scenario with the paper's network and no computation, for the caller to complete.
 [[nodiscard]] Scenario byteps_scenario(Backend backend, uint32_t workers, uint32_t spares);
 
-// --- Inside a machine -----------------------------------------------------------------------------
+// --- Inside a machine ----------------------------------------------------------------------------
 // Each of these limits the rate of every machine's link so that the network takes as long as the
 // slowest link inside, if that is longer. Parts of a tensor pass both at the same time.
 
-/// NVLink (Figure 8), without spare machines: the NIC beside these reduce roots (Figure 14(b)). The
-/// paper's best root does not limit the NIC.
+/// NVLink (Figure 8), without spare machines. Limits the link to the rate that the NIC reaches with
+/// these reduce roots (Figure 14(b)). The paper's best root leaves the NIC at full rate.
 void use_roots(Scenario& scenario, std::span<const uint32_t> roots);
 
 /// NVLink, a ring on NCCL's path: every byte crosses the link from memory to the NIC's PCIe switch
@@ -54,8 +55,8 @@ void use_nccl(Scenario& scenario);
 /// PCIe only (Figure 6): GPUs below a switch reduce first, then the CPU (CPU-assisted aggregation).
 void use_pcie(Scenario& scenario);
 
-/// PCIe only, the strategy of "common all-reduce or PS" (§7.3): all GPUs of the machine reduce among
-/// each other, then each copies its part to the CPU.
+/// PCIe only, the strategy of "common all-reduce or PS" (§7.3): all GPUs of the machine reduce
+/// among each other, then each copies its part to the CPU.
 void use_pcie_all_gpus(Scenario& scenario);
 
 /// PCIe only, a ring over all GPUs: its slowest copy is that across switches.

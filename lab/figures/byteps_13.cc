@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Figures 13 and 14 of the BytePS paper: training UGATIT on 8 machines with 8 GPUs each, with NVLink
-// or PCIe only, over the number of spare machines (§7.2) and with other strategies inside (§7.3).
+// Figures 13 and 14 of the BytePS paper: training UGATIT on 8 machines with 8 GPUs each, with
+// NVLink or PCIe only, over the number of spare machines (§7.2) and with other strategies inside
+// (§7.3).
 #include <fmt/format.h>
 
 #include <array>
@@ -196,7 +197,8 @@ Result<std::vector<Point>> points_14(const FigureOptions& options) {
   return all_or_error(std::move(made));
 }
 
-/// Returns the paper's ratio where computation is shorter. @param outcomes As points_14() adds them.
+/// Returns the paper's ratio where computation is shorter. @param outcomes As points_14() adds
+/// them.
 std::vector<SettingValue> shorter_values(std::span<const PointOutcome> outcomes) {
   std::vector<SettingValue> values;
   for (const Shorter& shorter : kShorter) {

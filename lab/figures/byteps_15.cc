@@ -57,13 +57,13 @@ Scenario scenario_of(const BytepsModel& model, System system, uint32_t machines)
   return scenario;
 }
 
-// --- Settings that cost more than bytes -----------------------------------------------------------
+// --- Settings that cost more than bytes ----------------------------------------------------------
 // At the largest size only. The paper's text tells neither.
 
 /// Gradients travel after the backward pass.
 constexpr const char* kNoOverlap = "no overlap";
-/// All-reduce's rate in percent of the rate of NCCL's path, beside kNoOverlap. Fitted: with it all of
-/// Figure 15's values are within a tenth of the paper's.
+/// All-reduce's rate in percent of the rate of NCCL's path, beside kNoOverlap. Fitted: with it all
+/// of Figure 15's values are within a tenth of the paper's.
 constexpr uint64_t kSlowPercent = 80;
 constexpr const char* kSlowAllReduce = "no overlap, all-reduce at 80 % of its rate";
 constexpr const char* kSettingsNote =
@@ -83,7 +83,7 @@ Scenario slower(Scenario scenario) {
 
 bool has_settings(const FigureOptions& options) { return sizes(options).back() == kMachinesMost; }
 
-// --- Points ---------------------------------------------------------------------------------------
+// --- Points --------------------------------------------------------------------------------------
 
 /// The points by network: by size, then system; then those of the settings.
 Result<std::vector<Point>> points_of(const FigureOptions& options,
@@ -113,7 +113,7 @@ Result<std::vector<Point>> points_of(const FigureOptions& options,
   return all_or_error(std::move(made));
 }
 
-// --- Rows -----------------------------------------------------------------------------------------
+// --- Rows ----------------------------------------------------------------------------------------
 
 /// Percent of linear scaling: a single GPU's iteration is its computation.
 double scaling(const BytepsModel& model, const PointOutcome& outcome) {
@@ -231,9 +231,10 @@ FigureOutcome finish(const FigureOptions& options, uint32_t number,
 
 // --- Figure 15 -----------------------------------------------------------------------------------
 
-/// Source: §7.4. UGATIT's 84 % is stated. The ranges of speed-ups, 10 to 84 % and 9 to 53 %, name no
-/// networks; assumed: the highest values are UGATIT's, "the least scalable", and the lowest those of
-/// ResNet-50, "the most scalable".
+/// Source: §7.4. UGATIT's 84 % is stated. The ranges of speed-ups, 10 to 84 % and 9 to 53 %, name
+///         no
+/// networks; assumed: the highest values are UGATIT's, "the least scalable", and the lowest those
+/// of ResNet-50, "the most scalable".
 std::vector<Training> vision() {
   return {{.model = resnet50_model(),
            .paper = {97.5, 0, 88, 1.10, 1.09},

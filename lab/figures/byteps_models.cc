@@ -74,8 +74,8 @@ constexpr uint64_t kVgg16ConvolutionBytes = kFloatBytes * 14'714'688;
 constexpr uint64_t kVgg16Buckets = 16;
 
 // --- BERT-large ----------------------------------------------------------------------------------
-// Source: Devlin et al. 2018, and the evaluation code (run_bps.sh: 16-bit gradients, 16384 sequences
-// of 128 tokens over 256 GPUs).
+// Source: Devlin et al. 2018, and the evaluation code (run_bps.sh: 16-bit gradients, 16384
+// sequences of 128 tokens over 256 GPUs).
 
 /// Sequences a second of one V100 with 32 GB, 64 of 128 tokens at a time, mixed precision. Source:
 /// NVIDIA DeepLearningExamples, PyTorch/LanguageModeling/BERT/README.md of 2020.

@@ -90,8 +90,8 @@ struct Figure {
 /// Returns a row of `figure`. The caller adds the paper's number.
 [[nodiscard]] FigureRow figure_row(const FigureOptions& options, const char* figure,
                                    std::string series, double x, double here, const char* unit);
-/// Sets the paper's number. Explains a row that is more than a tenth away from it, unless the run is
-/// a quick one or has settings of the user's: explanations name values of the figure's own runs.
+/// Sets the paper's number. Explains a row that is more than a tenth away from it, unless the run
+/// is a quick one or has settings of the user's: explanations name values of the figure's own runs.
 /// @param cause Empty for none.
 void compare_with_paper(const FigureOptions& options, FigureRow& row, double paper,
                         std::string cause);
@@ -100,8 +100,8 @@ struct SettingValue {
   std::string setting;  ///< "half of the computation".
   double here;
 };
-/// Returns `cause` and what each setting gives: "… Measured: half of the computation gives 1.09, 0.91
-/// of the paper's value." Says so if no setting is within a tenth of `paper`.
+/// Returns `cause` and what each setting gives: "… Measured: half of the computation gives 1.09,
+/// 0.91 of the paper's value." Says so if no setting is within a tenth of `paper`.
 [[nodiscard]] std::string cause_with_settings(std::string cause, double paper,
                                               std::span<const SettingValue> settings);
 /// Returns all points, or the first error.

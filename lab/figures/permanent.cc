@@ -24,12 +24,11 @@ constexpr Duration kPauseAt = milliseconds(300);
 constexpr Duration kPauseFor = milliseconds(700);
 /// Assumed: two iterations of ResNet50.
 constexpr Duration kPermanentAfter = milliseconds(150);
-constexpr Duration kNever = seconds(3600);
 
 struct Variation {
   const char* name;
   StragglingSystem system;
-  Duration permanent_after = kNever;
+  Duration permanent_after = kNeverPermanent;
 };
 constexpr std::array<Variation, 5> kVariations{
     {{"waiting-switch", kStragglingSystems[kWaiting]},
@@ -53,14 +52,24 @@ Result<std::vector<Point>> points(const FigureOptions& options) {
   return all_or_error(std::move(made));
 }
 
-/// Returns the mean, in ms, of the iterations that end from `first` to `last`; NaN if there are none.
-double mean_ms(const RunResult& result, Duration first, Duration last) {
+/// The parts of a run: iterations that end during the pause, the one that it ends in, and those
+/// that begin later.
+enum class Part : uint8_t { kDuring, kAcross, kAfter };
+
+/// Returns the mean, in ms, of the iterations in this part; NaN if there are none.
+double mean_ms(const RunResult& result, Part wanted) {
+  constexpr Duration kPauseEnd = kPauseAt + kPauseFor;
   Duration end;
   Duration sum;
   uint32_t count = 0;
   for (const Duration iteration : result.iterations) {
+    const Duration begin = end;
     end += iteration;
-    if (end < first || end > last) continue;
+    if (end < kPauseAt) continue;
+    const Part part = end <= kPauseEnd     ? Part::kDuring
+                      : begin >= kPauseEnd ? Part::kAfter
+                                           : Part::kAcross;
+    if (part != wanted) continue;
     sum += iteration;
     count++;
   }
@@ -91,8 +100,9 @@ FigureOutcome finish(const FigureOptions& options, std::span<const Point> /*poin
                                        fmt::format("{}: {}", kVariations[i].name, series),
                                        as_ms(end), ms, "ms"));
     };
-    add("while it stands still", mean_ms(result, kPauseAt, kPauseAt + kPauseFor));
-    add("afterwards", mean_ms(result, kPauseAt + kPauseFor, kNever));
+    add("while it stands still", mean_ms(result, Part::kDuring));
+    add("as it goes on", mean_ms(result, Part::kAcross));
+    add("afterwards", mean_ms(result, Part::kAfter));
     add("all", result.iterations.empty() ? NAN : as_ms(end));
     figure.rows.back().shares = shares_over(outcomes.subspan(i, 1));
     plot.series.push_back(std::move(line));
@@ -102,7 +112,8 @@ FigureOutcome finish(const FigureOptions& options, std::span<const Point> /*poin
       "ResNet50, six workers on two PFEs. Worker 0 stands still from {:.0f} ms on for "
       "{:.0f} ms. \"excluded\": blocks do not wait for a worker that has been silent "
       "for {:.0f} ms, until it contributes. Means over the iterations that end while it stands "
-      "still, and afterwards; all: time of all iterations.",
+      "still, the iteration in which it goes on, and means over later ones; all: time of all "
+      "iterations.",
       as_ms(kPauseAt), as_ms(kPauseFor), as_ms(kPermanentAfter))};
   return figure;
 }

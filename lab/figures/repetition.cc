@@ -32,6 +32,12 @@ FigureOptions first_of(FigureOptions options, uint32_t block) {
   return options;
 }
 
+FigureOptions first_of(const FigureOptions& options, uint32_t block, uint32_t seeds) {
+  FigureOptions first = first_of(options, block);
+  first.seeds = std::min(seeds_of(options), seeds);
+  return first;
+}
+
 void add_cell(std::vector<Result<Point>>& made, const FigureOptions& options,
               const std::string& label, const Scenario& scenario, uint32_t block,
               const std::function<void(Point&)>& prepare) {

@@ -33,6 +33,8 @@ inline constexpr uint32_t kSeedsQuick = 2;
 
 /// Returns the options of the first repetition of a block.
 [[nodiscard]] FigureOptions first_of(FigureOptions options, uint32_t block);
+/// Returns the options of the first repetitions of a block, at most `seeds` of them.
+[[nodiscard]] FigureOptions first_of(const FigureOptions& options, uint32_t block, uint32_t seeds);
 
 /// Adds a point for each repetition of a cell, labelled "LABEL, seed N".
 /// @param block Number of the cell's block of seeds.
@@ -51,6 +53,10 @@ class CellReader {
       : seeds_(seeds_of(options)), left_(outcomes) {}
   /// Returns the repetitions of the next cell. @pre There is one.
   std::span<const PointOutcome> next() { return take(seeds_); }
+  /// Returns the next cell, which add_cell() made with these options.
+  std::span<const PointOutcome> next(const FigureOptions& options) {
+    return take(seeds_of(options));
+  }
   /// Returns the next cell, which add_point() made.
   std::span<const PointOutcome> next_point() { return take(1); }
 

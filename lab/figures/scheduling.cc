@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Iteration time over the speed of the network, where the next forward pass waits for all sums, and
-// where it begins with the first layers' sum (BytePS paper §5 and §8). The paper has no such figure.
+// where it begins with the first layers' sum (BytePS paper §5 and §8). The paper has no such
+// figure.
 #include <fmt/format.h>
 
 #include <array>
@@ -113,8 +114,8 @@ double iteration_ms(const PointOutcome& outcome) {
   });
 }
 
-/// Returns the time of each bucket on a worker's link, with headers, if the back end sends the least
-/// number of bytes.
+/// Returns the time of each bucket on a worker's link, with headers, if the back end sends the
+/// least number of bytes.
 std::vector<Duration> transfer_times(const Scenario& scenario, const Workload& workload) {
   const wire::TrioMlFields header{.extended = true};
   const double gradients_bytes = double{wire::kGradientBytes} * scenario.gradients;

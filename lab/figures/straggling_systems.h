@@ -48,11 +48,15 @@ inline constexpr uint32_t kTrioCompute = 4;
 /// The waiting switch without stragglers.
 inline constexpr StragglingSystem kIdealSystem{"ideal", Backend::kIdeal, Topology::kStar, false};
 
+/// Longer than any run. Source: Trio paper §5 describes the exclusion of permanent stragglers, and
+/// §6 does not use it.
+inline constexpr Duration kNeverPermanent = seconds(3600);
+
 /// Source: Trio paper §6.2, of the speed-ups in its text.
 inline constexpr double kPaperProbability = 0.16;
 
-/// How the paper's "one of the workers" is read: each delay point draws a worker anew, or it is always
-/// the same one. Series of the second have the suffix.
+/// How the paper's "one of the workers" is read: each delay point draws a worker anew, or it is
+/// always the same one. Series of the second have the suffix.
 struct StragglerReading {
   const char* suffix;
   Straggling pattern;
@@ -74,6 +78,7 @@ inline constexpr std::array<StragglerReading, 2> kStragglerReadings{
   scenario.topology = system.topology;
   scenario.host.retransmission = system.retransmission;
   scenario.mitigation.catch_up = system.catch_up;
+  scenario.mitigation.permanent_after = kNeverPermanent;
   scenario.switchml.pool = 512;
   scenario.model.kind = model;
   scenario.iterations = iterations;

@@ -40,7 +40,8 @@ struct TensorRun {
 /// Returns the paper's slots at 10 or 100 Gbit/s. Source: SwitchML paper, Appendix C.
 [[nodiscard]] uint32_t paper_pool(uint32_t gbps);
 
-/// Returns the scenario of a run. Back ends that let the scenario choose send 256 gradients a packet.
+/// Returns the scenario of a run. Back ends that let the scenario choose send 256 gradients a
+/// packet.
 [[nodiscard]] Scenario tensor_scenario(const TensorRun& run);
 /// Returns the label of a run's point.
 [[nodiscard]] std::string tensor_label(const TensorRun& run);

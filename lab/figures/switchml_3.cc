@@ -44,8 +44,8 @@ const std::array<System, 7> kSystems{
      {"ring", Backend::kRing, 256, kHead}}};
 constexpr size_t kSwitchmlSystems = 4;
 
-/// Returns the paper's share of the line. At 100 Gbit/s only its hosts with RDMA reach it; those with
-/// DPDK do not (§6.1), and its text does not say how far they get.
+/// Returns the paper's share of the line. At 100 Gbit/s only its hosts with RDMA reach it; those
+/// with DPDK do not (§6.1), and its text does not say how far they get.
 std::optional<double> paper_share(const System& system, uint32_t gbps) {
   return gbps > 10 && !system.rdma ? std::nullopt : system.paper_share;
 }

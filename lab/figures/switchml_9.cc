@@ -25,9 +25,9 @@ struct Variation {
   bool rdma = false;
   Duration more_delay = {};
 };
-/// The last one stands for delays of the paper's hosts that the model lacks: queues between cores and
-/// NIC, and batches in either direction. Assumed: a round trip of 31 us, between those of 256 and of
-/// 512 packets in flight at 100 Gbit/s (23 and 45 us).
+/// The last one stands for delays of the paper's hosts that the model lacks: queues between cores
+/// and NIC, and batches in either direction. Assumed: a round trip of 31 us, between those of 256
+/// and of 512 packets in flight at 100 Gbit/s (23 and 45 us).
 constexpr std::array<Variation, 3> kVariations{
     {{"DPDK"}, {"RDMA", /*rdma=*/true}, {"DPDK, 24 us farther", /*rdma=*/false, microseconds(24)}}};
 

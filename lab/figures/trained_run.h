@@ -7,8 +7,8 @@
 ///
 /// Units:   Times in seconds of virtual time, accuracies as shares of 1.
 /// Threads: Pure functions.
-/// Errors:  run_training() fails if the run fails, an all-reduce of the model fails, or workers that
-///          applied the same sums have different parameters.
+/// Errors:  run_training() fails if the run fails, an all-reduce of the model fails, or workers
+///          that applied the same sums have different parameters.
 /// Source:  Trio paper §6.2 (time to accuracy).
 /// Tests:   tests/lab/figures/figures_test.cc
 #pragma once
@@ -45,7 +45,7 @@ inline constexpr float kMomentum = 0;
 [[nodiscard]] Scenario small_model_cluster(Backend backend, uint32_t workers, uint32_t iterations);
 
 /// Trains the small model in such a cluster, as its back end and its local steps need it.
-/// @param rate Of the optimiser.
+/// @param rate Learning rate of the optimiser.
 [[nodiscard]] Result<PointOutcome> train_small_model(const Scenario& scenario, float rate);
 
 /// Returns the time at which the accuracy settled at `target`; not finite if it did not.

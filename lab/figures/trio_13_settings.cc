@@ -19,7 +19,8 @@ constexpr uint32_t kIterations = 30;
 constexpr uint32_t kIterationsQuick = 4;
 
 constexpr uint32_t kWindow = 4096;  ///< Figure 13's.
-/// Shorter than Figure 13's: with those, the bursts of a larger window overflow a PFE's packet buffer.
+/// Shorter than Figure 13's: with those, the bursts of a larger window overflow a PFE's packet
+/// buffer.
 constexpr uint32_t kTrainOfLargeWindow = 64;
 
 /// A setting that differs from Figure 13's.
@@ -28,11 +29,11 @@ struct Variation {
   uint32_t timeout_ms = 10;
   uint32_t window = kWindow;
   Straggling pattern = Straggling::kSlowWorker;
-  uint32_t permanent_after_ms = 1000;
+  Duration permanent_after = kNeverPermanent;
   uint32_t computation_ms = 0;  ///< 0: ResNet50's own.
 };
 /// Source of the window: the Trio paper's header allows 65,535 blocks in flight (§5).
-constexpr std::array<Variation, 9> kVariations{
+constexpr std::array<Variation, 10> kVariations{
     {{.name = "as in trio-13"},
      {.name = "the same sleeper always", .pattern = Straggling::kSlowWorkerFixed},
      {.name = "window 65,536", .window = 65'536},
@@ -40,7 +41,8 @@ constexpr std::array<Variation, 9> kVariations{
      {.name = "timeout 2 ms", .timeout_ms = 2},
      {.name = "timeout 5 ms", .timeout_ms = 5},
      {.name = "timeout 20 ms", .timeout_ms = 20},
-     {.name = "permanent after 50 ms", .permanent_after_ms = 50},
+     {.name = "permanent after 1 s", .permanent_after = seconds(1)},
+     {.name = "permanent after 50 ms", .permanent_after = milliseconds(50)},
      {.name = "same sleeper, window 65,536, 700 ms of computation",
       .window = 65'536,
       .pattern = Straggling::kSlowWorkerFixed,
@@ -56,14 +58,14 @@ Scenario scenario_with(const Variation& variation, const StragglingSystem& syste
   scenario.window = variation.window;
   // The results kept reach equally far back.
   scenario.mitigation.history = scenario.mitigation.history * kWindow / variation.window;
-  // A worker that skips asks for a whole window of results at once, which overflows the output queue
-  // (Scenario::link) if it has 65,536 packets. It must ask again.
+  // A worker that skips asks for a whole window of results at once, which overflows the output
+  // queue (Scenario::link) if it has 65,536 packets. It must ask again.
   if (variation.window > kWindow) {
     scenario.host.retransmission = system.backend == Backend::kTrioMl;
     scenario.train = kTrainOfLargeWindow;
   }
   scenario.mitigation.timeout = milliseconds(variation.timeout_ms);
-  scenario.mitigation.permanent_after = milliseconds(variation.permanent_after_ms);
+  scenario.mitigation.permanent_after = variation.permanent_after;
   if (variation.computation_ms != 0) set_computation(scenario, variation.computation_ms);
   return scenario;
 }

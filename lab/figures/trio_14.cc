@@ -12,8 +12,8 @@
 namespace tributary::lab {
 namespace {
 
-/// The paper's text does not give the axis of its figure. These lie around its usual 10 ms. Below
-/// 2 ms the way to the PFE and back, about 0.2 ms, counts too much (docs/experiments.md).
+/// Assumed values around the paper's usual 10 ms; its text does not give the axis of its figure.
+/// Below 2 ms, the round trip to the PFE of about 0.2 ms distorts the ratio.
 constexpr std::array<uint32_t, 6> kTimeoutsMs{2, 4, 6, 10, 20, 50};
 constexpr std::array<uint32_t, 3> kTimeoutsMsQuick{2, 5, 10};
 constexpr uint32_t kPackets = 20;  ///< Source: Trio paper §6.2.

@@ -11,7 +11,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Returns a list with an object for each node: its name, then the members of object_of(accounting).
+/// Returns a list with an object for each node: its name, then the members of
+/// object_of(accounting).
 std::string json_list(const std::vector<NodeAccounting>& nodes,
                       Json (*object_of)(const engine::Accounting&)) {
   Json list = Json::array();

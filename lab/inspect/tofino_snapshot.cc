@@ -48,7 +48,8 @@ bool is_zero(const tofino::Pipe& pipe, const Register& reg, RegisterId id, uint3
   return pipe.register_word(id, entry) == 0 && (!reg.pair || pipe.register_word(id, entry, 1) == 0);
 }
 
-/// Returns the values of a slot's entries in one register: "3", "3/0" for a pair, sets with a blank between.
+/// Returns the values of a slot's entries in one register: "3", "3/0" for a pair, sets with a blank
+/// between.
 std::string slot_text(const tofino::Pipe& pipe, const Register& reg, RegisterId id, uint32_t slot,
                       uint32_t slots) {
   std::string text;

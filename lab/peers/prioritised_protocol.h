@@ -5,8 +5,8 @@
 ///
 /// Model:   One stream for each priority, with a session and a window of its own. Stream i is the
 ///          channel i of the job (trio_ml::channel_of). host::SendGate decides whether a stream may
-///          start new packets; of those that may, the most urgent one sends first. Live, each stream
-///          has a thread, which asks the gate once for each burst.
+///          start new packets; of those that may, the most urgent one sends first. Live, each
+///          stream has a thread, which asks the gate once for each burst.
 /// Threads: One.
 /// Errors:  The first stream that ends, ends all; the text names its priority.
 /// Memory:  The streams.
@@ -25,7 +25,7 @@ namespace tributary::lab {
 class PrioritisedProtocol final : public ProtocolGroup {
  public:
   /// @param streams By priority, at least one and at most host::kPrioritiesMax.
-  /// @param job_id  Of the first stream; each other one has the next id.
+  /// @param job_id  Id of the first stream; each other one has the next id.
   PrioritisedProtocol(std::span<const host::ProtocolFactory> streams, uint8_t job_id,
                       uint64_t nonce, Instant now);
 

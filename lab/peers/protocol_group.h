@@ -40,7 +40,7 @@ class ProtocolGroup : public host::TensorProtocol {
   [[nodiscard]] uint32_t window() const final;
 
  protected:
-  /// @param member_name Of a member in texts: "server".
+  /// @param member_name Name of a member in texts: "server".
   explicit ProtocolGroup(const char* member_name) : member_name_(member_name) {}
 
   using Members = std::vector<std::unique_ptr<host::TensorProtocol>>;

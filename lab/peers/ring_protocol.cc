@@ -7,7 +7,7 @@
 
 #include "base/assert.h"
 #include "base/byte_order.h"
-#include "host/number_format.h"
+#include "host/formats/number_format.h"
 
 namespace tributary::lab {
 

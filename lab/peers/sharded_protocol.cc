@@ -7,7 +7,7 @@
 
 #include "base/assert.h"
 #include "host/tensor_parts.h"
-#include "host/worker_protocol.h"
+#include "host/trio_ml/worker_protocol.h"
 
 namespace tributary::lab {
 

@@ -2,9 +2,10 @@
 /// @file
 /// A worker of a job with several servers. Each server adds its part of every tensor.
 ///
-/// Model:   One conversation with each server, by its place in the list, each with the live protocol
-///          (host/worker_protocol.h). plan::PartCutter cuts tensors, as in host/communicator.h. The
-///          window is divided by weight, and packets to the servers alternate.
+/// Model:   One conversation with each server, by its place in the list, each with the live
+///          protocol (host/trio_ml/worker_protocol.h). plan::PartCutter cuts tensors, as in
+///          host/communicator.h. The window is divided by weight, and packets to the servers
+///          alternate.
 /// Threads: One.
 /// Errors:  The first conversation that ends, ends all; the text names its server.
 /// Memory:  The conversations, and one Transfer for each part of a tensor in flight.
@@ -34,8 +35,8 @@ struct ShardedConfig {
   uint32_t train = 1;
 };
 
-/// Returns each server's part of the window, at least 1. A conversation's rate follows its window on
-/// a link that it shares with others, so windows follow weights, and all parts of a tensor end
+/// Returns each server's part of the window, at least 1. A conversation's rate follows its window
+/// on a link that it shares with others, so windows follow weights, and all parts of a tensor end
 /// together. @param weights Not all 0.
 [[nodiscard]] std::vector<uint32_t> window_shares(uint32_t window,
                                                   std::span<const uint32_t> weights);

@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "base/time.h"
-#include "host/rtt_estimator.h"
+#include "host/trio_ml/rtt_estimator.h"
 
 namespace tributary::lab {
 

@@ -45,7 +45,8 @@ std::string flow_name(const apps::FlowKey& key) {
   return flow_name(programs::as_json(telemetry::ipfix_flow_of(key)));
 }
 
-/// Counts the packets and bytes that each flow sent. A cut frame has zeros in place of the bytes that the capture lacks.
+/// Counts the packets and bytes that each flow sent. A cut frame has zeros in place of the bytes
+/// that the capture lacks.
 Totals sent_by_flow(std::span<const WirePacket> packets) {
   Totals totals;
   for (const WirePacket& packet : packets) {

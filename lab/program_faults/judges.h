@@ -2,8 +2,8 @@
 /// @file
 /// The judges of a packet program's run under faults.
 ///
-/// Model:   The truth about flows is counted from the packets themselves, with apps/flow_key.h and a
-///          map.
+/// Model:   The truth about flows is counted from the packets themselves, with apps/flow_key.h and
+///          a map.
 /// Threads: Pure functions.
 /// Errors:  Broken promises are appended, one line each.
 /// Tests:   tests/lab/program_faults/judges_test.cc
@@ -37,8 +37,8 @@ struct MachineRun {
 /// Requires that each packet has exactly one outcome and was forwarded or dropped.
 void judge_outcomes(const MachineRun& run, uint64_t packets, std::vector<std::string>& breaches);
 
-/// Requires that the records hold each accounted packet once, and no flow more than it sent. Without
-/// a refusal they hold all that each flow sent.
+/// Requires that the records hold each accounted packet once, and no flow more than it sent.
+/// Without a refusal they hold all that each flow sent.
 void judge_records(const MachineRun& run, std::span<const WirePacket> packets,
                    std::vector<std::string>& breaches);
 

@@ -4,8 +4,8 @@
 /// through a program on both machines, and judged.
 ///
 /// Model:   Promises of every program: each packet has exactly one outcome, and is forwarded or
-///          dropped. Of filter and telemetry: both machines forward the same bytes. Of telemetry: the
-///          exported records hold each accounted packet once, and no flow more than it sent.
+///          dropped. Of filter and telemetry: both machines forward the same bytes. Of telemetry:
+///          the exported records hold each accounted packet once, and no flow more than it sent.
 /// Exact:   A seed gives the same result on each machine and with each number of threads.
 /// Threads: run_program_faults() belongs to one; a campaign has as many as requested.
 /// Errors:  An Error if the machine has no memory for the files. Broken promises are in the result.

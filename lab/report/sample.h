@@ -2,8 +2,7 @@
 /// @file
 /// Statistics of a value over repetitions of an experiment.
 ///
-/// Errors:  None; of no values all statistics are not a number. Values that are not finite make
-///          the statistics so.
+/// Errors:  None. With no values, or with a value that is not finite, every statistic is NaN.
 /// Threads: None; pure functions.
 /// Tests:   tests/lab/report/sample_test.cc
 #pragma once

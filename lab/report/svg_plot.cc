@@ -163,8 +163,8 @@ std::vector<Look> looks_of(const LinePlot& plot) {
     // A line of one point is its marker.
     look.has_markers = series.marks_only || series.points.size() == 1 || !series.reference;
     if (series.marks_only) look.radius = kMarkRadius;
-    // Long lines also differ in their dashes, so that one shows through another. A reference is never
-    // solid.
+    // Long lines also differ in their dashes, so that one shows through another. A reference is
+    // never solid.
     size_t dash = series.points.size() <= kMarkedPointsMax ? styles[i].variant : i;
     if (series.reference) dash = styles[i].variant + 1;
     look.dash = fmt::format("stroke-dasharray=\"{}\"", kDashes[dash % kDashes.size()]);
@@ -199,8 +199,8 @@ void draw_error_bars(const Drawing& drawing, size_t index, std::string& svg) {
   }
 }
 
-/// Draws the area between the upper and lower errors of points that follow each other visibly. A point
-/// without a neighbour gets an error bar: its area has no width.
+/// Draws the area between the upper and lower errors of points that follow each other visibly. A
+/// point without a neighbour gets an error bar: its area has no width.
 void draw_band(const Drawing& drawing, size_t index, std::string& svg) {
   const auto out = std::back_inserter(svg);
   const auto& [plot, x, y, looks] = drawing;

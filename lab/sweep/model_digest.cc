@@ -62,7 +62,6 @@ void add_runs(uint32_t train, std::string& text) {
     scenario.model.backward = milliseconds(1);
     scenario.straggler.pattern = Straggling::kSlowWorker;
     scenario.straggler.probability = 0.5;
-    scenario.straggler.typical_iteration = milliseconds(2);
     scenario.mitigation.timeout = milliseconds(1);
     const Result<RunResult> run = run_scenario(scenario);
     fmt::format_to(std::back_inserter(text), "{} {}\n", kind.choice.name,

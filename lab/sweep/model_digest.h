@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// A digest of the lab's models, which tells results of one version of the lab from those of another.
+/// A digest of the lab's models, which tells results of one version of the lab from those of
+/// another.
 ///
-/// Model:   FNV-1a over all numbers of the models (defaults of a scenario, every PFE generation, the
-///          networks' buckets and computation) and over short runs of each back end, without and with
-///          trains: their times and the digests of their deliveries. A change that shifts no packet
-///          of these runs does not show.
+/// Model:   FNV-1a over all numbers of the models (defaults of a scenario, every PFE generation,
+///          the networks' buckets and computation) and over short runs of each back end, without
+///          and with trains: their times and the digests of their deliveries. A change that shifts
+///          no packet of these runs does not show.
 /// Exact:   The same on every machine and with every compiler.
 /// Threads: Any.
 /// Tests:   tests/lab/sweep/model_digest_test.cc

@@ -18,8 +18,8 @@
 
 namespace tributary::lab {
 
-/// Refuses anything but a regular file of at most `bytes_max` bytes, or a path without a file. Follows
-/// symbolic links.
+/// Refuses anything but a regular file of at most `bytes_max` bytes, or a path without a file.
+/// Follows symbolic links.
 [[nodiscard]] inline Result<void> check_plain_file(const std::string& path, uint64_t bytes_max) {
   std::error_code error;
   const std::filesystem::file_status status = std::filesystem::status(path, error);

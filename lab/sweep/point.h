@@ -23,8 +23,8 @@ struct Point {
   std::function<Result<PointOutcome>(const Scenario&)> run = {};
 };
 
-/// Refuses a point whose topology file or trace is not a regular file, or is larger than the longest
-/// trace. A file that is missing is left to the run, which refuses it.
+/// Refuses a point whose topology file or trace is not a regular file, or is larger than the
+/// longest trace. A file that is missing is left to the run, which refuses it.
 [[nodiscard]] Result<void> check_point_files(const Point& point);
 
 /// Returns sixteen hexadecimal digits: FNV-1a over all keys of the scenario, its topology file, its

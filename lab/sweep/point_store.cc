@@ -17,7 +17,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Largest file of kept outcomes. Assumed: far above any sweep; an outcome of 1,024 workers has 1 MB.
+/// Largest file of kept outcomes. Assumed: far above any sweep; an outcome of 1,024 workers has 1
+/// MB.
 constexpr uint64_t kFileBytesMax = uint64_t{4} << 30;
 
 /// Removes the text after the last newline: a line that was cut short.

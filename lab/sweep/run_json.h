@@ -21,8 +21,8 @@ using Json = nlohmann::ordered_json;
 [[nodiscard]] Json links_json(const std::vector<LinkResult>& links);
 [[nodiscard]] Json aggregators_json(const std::vector<AggregatorResult>& aggregators);
 
-/// Reads a time in nanoseconds. Returns nothing if it is not a number, or longer than the 25 hours that
-/// a double holds to the tick.
+/// Reads a time in nanoseconds. Returns nothing if it is not a number, or longer than the 25 hours
+/// that a double holds to the tick.
 [[nodiscard]] std::optional<Duration> read_duration(const Json& ns);
 
 /// Reads a result that run_json() wrote. Returns nothing if a key is missing, of another type, or

@@ -55,7 +55,7 @@ std::string headline(const RunResult& result) {
                "workers; times and shares are those of the others"});
   }
   if (result.typical_iteration > Duration()) {
-    table.add({"iteration without stragglers", ms(result.typical_iteration), "ms"});
+    table.add({"ideal iteration, the unit of delays", ms(result.typical_iteration), "ms"});
   }
   table.add({"results taken", fmt::format("{}", result.blocks), "blocks"});
   table.add({"of these degraded", short_number(100 * result.degraded_fraction()), "%"});

@@ -35,7 +35,8 @@ struct RunnerOptions {
   const std::atomic<bool>* stop = nullptr;  ///< Once true, no further point begins.
   Ranks* ranks = nullptr;                   ///< Null for this process alone.
   bool keep_going = false;                  ///< Runs the other points if one fails.
-  /// @param done Of `total` points of this process that were not finished before.
+  /// @param done  Number of points that are done.
+  /// @param total Number of this process's points that were not finished before.
   std::function<void(uint64_t done, uint64_t total)> on_progress = {};
 };
 

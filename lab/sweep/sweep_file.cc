@@ -68,8 +68,8 @@ std::string shown(const Setting& setting) {
   return find_scenario_key(setting.name)->show(scenario);
 }
 
-/// Refuses a key whose values are lists, and a value that stands twice: its runs would count as further
-/// seeds.
+/// Refuses a key whose values are lists, and a value that stands twice: its runs would count as
+/// further seeds.
 Result<Dimension> read_dimension(const WrittenKey& written) {
   WrittenKey key = written;
   key.name = written.name.substr(kPrefix.size());

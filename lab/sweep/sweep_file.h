@@ -46,8 +46,8 @@ struct Sweep {
 [[nodiscard]] Result<Sweep> load_sweep(const std::string& path,
                                        std::span<const WrittenKey> overrides);
 
-/// Makes a sweep from keys. Those of the table [sweep] are named "sweep.…". @param place Of the
-/// whole sweep, for messages.
+/// Makes a sweep from keys. Those of the table [sweep] are named "sweep.…".
+/// @param place Place of the whole sweep, for messages: its path.
 [[nodiscard]] Result<Sweep> make_sweep(std::span<const WrittenKey> keys,
                                        std::span<const WrittenKey> overrides,
                                        const std::string& place = "");

@@ -5,8 +5,8 @@
 ///
 /// Model:   Each machine gets the most records or slots that fit in a memory size. Both report once
 ///          in each period: Trio's timers export records, and Tofino's controller reads all slots.
-/// Units:   Memory in bytes: of the records with their index, or of the slots. The whole SRAM blocks
-///          of the placed Tofino program are reported beside them.
+/// Units:   Memory in bytes: of the records with their index, or of the slots. The whole SRAM
+///          blocks of the placed Tofino program are reported beside them.
 /// Threads: Cells run on several threads; the rows do not depend on their number.
 /// Errors:  One line with the setting, its value and the allowed values.
 /// Memory:  Some 200 bytes for each flow of the trace and thread.
@@ -66,7 +66,8 @@ struct TelemetryRow {
   std::string machine;        ///< "trio" or "tofino".
   uint64_t memory_limit = 0;  ///< The size that was offered.
   uint64_t memory_bytes = 0;  ///< The size in use: of the records and their index, or of the slots.
-  /// Tofino: the SRAM blocks that the placed program takes. A register has whole blocks, and a spare.
+  /// Tofino: the SRAM blocks that the placed program takes. A register has whole blocks, and a
+  /// spare.
   std::optional<uint64_t> sram_bytes = {};
   uint64_t places = 0;  ///< Records or slots.
   FlowScore score = {};

@@ -15,8 +15,8 @@ namespace tributary::lab {
 /// Returns a line about the trace, and a table with one line for each row.
 [[nodiscard]] std::string telemetry_text(const TelemetryComparison& settings,
                                          const TelemetryResult& result);
-/// Returns an object with the settings, the trace and the rows. A value that a machine does not have
-/// is null.
+/// Returns an object with the settings, the trace and the rows. A value that a machine does not
+/// have is null.
 [[nodiscard]] std::string telemetry_json(const TelemetryComparison& settings,
                                          const TelemetryResult& result);
 

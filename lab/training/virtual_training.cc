@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/assert.h"
-#include "host/number_format.h"
+#include "host/formats/number_format.h"
 #include "lab/training/generated_text.h"
 
 namespace tributary::lab {
@@ -74,8 +74,8 @@ void VirtualTraining::compute(uint32_t worker, uint32_t iteration) {
   }
 }
 
-/// Fills `exchanged` with the worker's push. All workers begin with the same parameters, so worker 0
-/// pushes them with its first change, and the others can push changes from the beginning.
+/// Fills `exchanged` with the worker's push. All workers begin with the same parameters, so worker
+/// 0 pushes them with its first change, and the others can push changes from the beginning.
 void VirtualTraining::fill_change(uint32_t worker, uint32_t iteration) {
   Worker& w = workers_[worker];
   const std::span<float> parameters = w.model.parameters();

@@ -198,8 +198,8 @@ std::vector<DnnTensor> mobilenet_v2() {
   return net.take();
 }
 
-/// Batch sizes of the first three: Trio paper Table 1; of VGG16: BytePS paper §3.1, Figure 4; of the
-/// others: assumed as ResNet50's.
+/// Batch sizes of the first three: Trio paper Table 1; of VGG16: BytePS paper §3.1, Figure 4; of
+/// the others: assumed as ResNet50's.
 std::vector<DnnShape> build_all() {
   return {
       {Model::kResnet50, "resnet50", "98 MB, batch 64 (Trio paper Table 1)", 64, resnet50()},

@@ -19,8 +19,8 @@ namespace tributary::control {
 /// Most arrays and objects within each other. A server's answers have fewer than ten.
 inline constexpr int kAnswerLevelsMax = 64;
 
-/// Returns the JSON. The error says "is not JSON" or "has more than 64 levels", for a message that has
-/// begun with the answer's name.
+/// Returns the JSON. The error says "is not JSON" or "has more than 64 levels", for a message that
+/// has begun with the answer's name.
 /// @tparam Json nlohmann::json, or nlohmann::ordered_json, which keeps the order of its keys.
 template <class Json = nlohmann::json>
 [[nodiscard]] Result<Json> read_answer_json(std::string_view text) {

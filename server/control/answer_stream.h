@@ -3,8 +3,9 @@
 /// Reads one HTTP answer within limits that the server cannot stretch: a time for the whole answer,
 /// and sizes of its head, lines and body. httplib bounds a single read only.
 ///
-/// Model:   AnswerClient gives httplib an AnswerStream in place of its own. httplib reads lines byte
-///          by byte and bodies in larger parts, so the stream tells lines by the size of the read.
+/// Model:   AnswerClient gives httplib an AnswerStream in place of its own. httplib reads lines
+///          byte by byte and bodies in larger parts, so the stream tells lines by the size of the
+///          read.
 /// Threads: One.
 /// Errors:  AnswerFault names the limit at fault.
 /// Tests:   tests/server/control/http_client_test.cc

@@ -2,9 +2,9 @@
 /// @file
 /// The newest all-reduces of a job, and how much later than the first source each other began them.
 ///
-/// Model:   Workers report when they begin an all-reduce (host/begin_sampling.h). An all-reduce
-///          begins with the first report of it. A source that has not begun it is late up to the
-///          present while blocks lack it.
+/// Model:   Workers report when they begin an all-reduce (host/trio_ml/begin_sampling.h). An
+///          all-reduce begins with the first report of it. A source that has not begun it is late
+///          up to the present while blocks lack it.
 /// Bounds:  kAllReducesMax all-reduces, in the order of their beginnings.
 /// Threads: Owned by one.
 /// Tests:   tests/server/control/begin_history_test.cc

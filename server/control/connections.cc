@@ -203,11 +203,13 @@ void Connections::accept_some() {
 }
 
 void Connections::displace() {
-  const bool any_reads =
-      std::ranges::any_of(connections_, [](const auto& c) { return c->state == State::kReading; });
-  const auto is_candidate = [any_reads](const auto& c) {
-    return any_reads ? c->state == State::kReading : c->state != State::kAnswering;
+  const auto any = [this](State state) {
+    return std::ranges::any_of(connections_, [state](const auto& c) { return c->state == state; });
   };
+  State state = State::kWriting;
+  if (any(State::kReading)) state = State::kReading;
+  if (any(State::kEnding)) state = State::kEnding;
+  const auto is_candidate = [state](const auto& c) { return c->state == state; };
   std::map<std::string, uint32_t> counts;
   for (const auto& connection : connections_)
     counts[connection->address] += is_candidate(connection) ? 1 : 0;
@@ -216,7 +218,7 @@ void Connections::displace() {
   const auto oldest = std::ranges::find_if(connections_, [&](const auto& connection) {
     return is_candidate(connection) && connection->address == most->first;
   });
-  if ((*oldest)->state != State::kEnding) end(ConnectionEnd::kDisplaced);
+  if (state != State::kEnding) end(ConnectionEnd::kDisplaced);
   connections_.erase(oldest);
 }
 
@@ -265,8 +267,8 @@ Connections::Next Connections::write(Connection& connection) {
   return drain_request(connection);
 }
 
-/// Reads what remains of the request: closing a socket with unread bytes would reset the connection,
-/// and the client would lose the answer.
+/// Reads what remains of the request: closing a socket with unread bytes would reset the
+/// connection, and the client would lose the answer.
 Connections::Next Connections::drain_request(Connection& connection) {
   std::array<char, kReadBytes> bytes;
   while (connection.drained_bytes < kRequestBytesMax) {

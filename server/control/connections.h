@@ -4,9 +4,9 @@
 /// answers, so that a slow client occupies none of the threads that answer.
 ///
 /// States:  reading -> answering -> writing -> ending. Clients delay all but answering.
-/// Bounds:  kConnectionsMax: a further one closes the oldest that reads, of the address with the
-///          most of those. A request has kRequestBytesMax and kRequestWithin. An answer has
-///          kRequestWithin and a second per kAnswerBytesPerS. Unsent answers occupy at most
+/// Bounds:  kConnectionsMax: a further one closes an ending connection; if there is none, a reading
+///          one; else a writing one. A request has kRequestBytesMax and kRequestWithin. An answer
+///          has kRequestWithin and a second per kAnswerBytesPerS. Unsent answers occupy at most
 ///          kAnswersBytesMax, unless a single one is larger.
 /// Errors:  Without a free file descriptor, new connections wait in the kernel's queue.
 /// Threads: answer() and the counters: any. Everything else: the owner.
@@ -35,8 +35,8 @@ namespace tributary::control {
 inline constexpr size_t kConnectionsMax = 256;
 /// A client that needs longer to send its request is disconnected.
 inline constexpr std::chrono::milliseconds kRequestWithin{2000};
-/// A client that takes a long answer more slowly is disconnected. Assumed: slower than any link that
-/// an operator uses.
+/// A client that takes a long answer more slowly is disconnected. Assumed: slower than any link
+/// that an operator uses.
 inline constexpr size_t kAnswerBytesPerS = size_t{1} << 20;
 inline constexpr size_t kAnswersBytesMax = size_t{64} << 20;
 
@@ -96,7 +96,9 @@ class Connections {
   void take_answers();
   void accept_some();
   [[nodiscard]] bool has_room() const;
-  /// Ends the connection that a new one displaces.
+  /// Closes a connection to make room for a new one. Of the ending connections, whose answers have
+  /// been sent, it closes the oldest one of the address that has the most of them. If there are
+  /// none, it chooses from the reading connections in the same way, else from the writing ones.
   void displace();
   void limit_answers();
   Next serve(Connection& connection);

@@ -2,8 +2,8 @@
 /// @file
 /// Small parts of HTML: escaped text, rows of tables, templates, and the numbers in them.
 ///
-/// Model:   A Cell is text, which is escaped, or HTML that this program has made. web/live.js writes
-///          numbers in the same way.
+/// Model:   A Cell is text, which is escaped, or HTML that this program has made. web/live.js
+///          writes numbers in the same way.
 /// Threads: Pure functions.
 /// Tests:   tests/server/control/html_test.cc
 #pragma once
@@ -24,7 +24,7 @@ namespace tributary::control {
 /// One cell of a table.
 class Cell {
  public:
-  /// @param classes Of the style sheet; may be empty.
+  /// @param classes Classes of the style sheet; may be empty.
   static Cell text(std::string_view content, std::string_view classes = {});
   static Cell number(uint64_t value);
   static Cell link(std::string_view content, std::string_view to);

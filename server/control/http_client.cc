@@ -57,8 +57,8 @@ struct HostAndPort {
   std::string host;
   int port;
 };
-/// Returns the parts of "host", "host:port", "[v6]" and "[v6]:port", or the path of a socket. A text of
-/// another form becomes a host to which nobody can connect.
+/// Returns the parts of "host", "host:port", "[v6]" and "[v6]:port", or the path of a socket. A
+/// text of another form becomes a host to which nobody can connect.
 HostAndPort parts_of(const ServerAddress& server) {
   if (!is_url(server)) return {server.place, kHttpPort};
   std::string_view host = place_of(server.place);

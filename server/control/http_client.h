@@ -44,7 +44,7 @@ struct ServerAddress {
 
 /// Sends "GET path" to the server. @return the body of the answer, whatever its type.
 [[nodiscard]] Result<std::string> get_bytes(const ServerAddress& server, const std::string& path);
-/// Does the same within the limits of a recording.
+/// Gets the bytes of a recording, which may be longer and take longer than other answers.
 [[nodiscard]] Result<std::string> get_recording(const ServerAddress& server,
                                                 const std::string& path);
 

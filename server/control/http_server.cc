@@ -126,8 +126,8 @@ bool may_have_body(const httplib::Request& request) {
   return request.method == "POST" || request.method == "PUT" || request.method == "PATCH";
 }
 
-/// Returns the refusal of a request that would need more memory than any useful one, or that a proxy
-/// before this server may have read otherwise (RFC 9112 §3.2, §6.3).
+/// Returns the refusal of a request that would need more memory than any useful one, or that a
+/// proxy before this server may have read otherwise (RFC 9112 §3.2, §6.3).
 std::optional<Reply> refuse_head(const httplib::Request& request) {
   if (request.target.size() > kTargetBytesMax) {
     return error_reply(414, fmt::format("the URL has {} bytes; allowed: at most {}",

@@ -2,12 +2,12 @@
 /// @file
 /// A small HTTP server on a Unix socket or a TCP port. cpp-httplib parses the requests.
 ///
-/// Threads: One reads requests and writes answers (connections.h); kThreads answer. None of them is a
-///          core. The handler runs in the kThreads.
+/// Threads: One reads requests and writes answers (connections.h); kThreads answer. None of them is
+///          a core. The handler runs in the kThreads.
 /// Bounds:  connections.h. A connection carries one request.
-/// Errors:  start() returns one line. A bad request gets one JSON object with `error`: 411 for a body
-///          without its length, 413 if it is too large, 414 for a long URL before one, 415 if it is
-///          compressed or in parts.
+/// Errors:  start() returns one line. A bad request gets one JSON object with `error`: 411 for a
+///          body without its length, 413 if it is too large, 414 for a long URL before one, 415 if
+///          it is compressed or in parts.
 /// Tests:   tests/server/control/http_server_test.cc, http_server_tcp_test.cc
 #pragma once
 

@@ -3,9 +3,10 @@
 /// The URLs of the control API that change jobs. docs/operations.md describes them.
 ///
 /// Threads: Any, several at once; JobControl serialises the calls.
-/// Errors:  400 for a body that is not the JSON wanted, an unknown key and a value out of range; 404
-///          for an unknown job or source; 409 for a job that exists, is in use, or does not take the
-///          command; 503 while the server ends; 507 if the job does not fit into the memory.
+/// Errors:  400 for a body that is not the JSON wanted, an unknown key and a value out of range;
+///          404 for an unknown job or source; 409 for a job that exists, is in use, or does not
+///          take the command; 503 while the server ends; 507 if the job does not fit into the
+///          memory.
 /// Tests:   tests/server/control/job_routes_test.cc
 #pragma once
 
@@ -29,8 +30,8 @@ struct UrlParts {
 /// POST /v1/jobs/{id}/drain: starts no further session, and removes the job when it is unused.
 [[nodiscard]] Reply drain_job(const ApiConfig& config, const Request& request,
                               const UrlParts& parts);
-/// PATCH /v1/jobs/{id}: changes timeout_ms, silence or both. If one of them is refused, the other may
-/// have changed.
+/// PATCH /v1/jobs/{id}: changes timeout_ms, silence or both. If one of them is refused, the other
+/// may have changed.
 [[nodiscard]] Reply patch_job(const ApiConfig& config, const Request& request,
                               const UrlParts& parts);
 /// DELETE /v1/jobs/{id}/sources/{source}: evicts a source.

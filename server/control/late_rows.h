@@ -22,7 +22,7 @@ void add_lateness(Cells& cells, const nlohmann::json& lateness_ms);
 [[nodiscard]] std::string left_out_text(const nlohmann::json& history);
 
 /// Returns a row for each source that reports the beginnings of all-reduces.
-/// @param all_reduces Of /v1/history/ID.
+/// @param all_reduces The all-reduces of /v1/history/ID.
 [[nodiscard]] std::string begin_rows(const nlohmann::json& sources,
                                      const nlohmann::json& all_reduces);
 

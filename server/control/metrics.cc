@@ -182,8 +182,8 @@ void add_jobs(const Snapshot& snapshot, std::vector<MetricFamily>& families) {
   add_table(kJobColumns, rows, families);
 }
 
-/// Calls `visit` with the labels of each rank that sends to this server itself: a rank below a lower
-/// aggregator reports there.
+/// Calls `visit` with the labels of each rank that sends to this server itself: a rank below a
+/// lower aggregator reports there.
 template <class Visit>
 void each_rank(const Snapshot& snapshot, Visit&& visit) {
   for (const JobSnapshot& job : snapshot.jobs) {
@@ -199,7 +199,9 @@ void each_rank(const Snapshot& snapshot, Visit&& visit) {
 void add_silence(const Snapshot& snapshot, std::vector<MetricFamily>& families) {
   Family silent = gauge("tributary_rank_silent_seconds", "Time since the rank's last message.");
   each_rank(snapshot, [&silent](Labels rank, const server::SourceSnapshot& source) {
-    if (source.silent_for) silent.add(std::move(rank), in_seconds(*source.silent_for));
+    // A rank that has left sends nothing more.
+    if (source.state == server::SourceState::kLeft || !source.silent_for) return;
+    silent.add(std::move(rank), in_seconds(*source.silent_for));
   });
   silent.move_to(families);
 }
@@ -218,14 +220,19 @@ constexpr auto kWorkerColumns = std::to_array<Column<wire::WorkerReport>>(
      {kCounter, "tributary_worker_probes_total", "Questions that the worker asked.",
       [](const auto& totals) { return static_cast<double>(totals.probes); }},
      {kGauge, "tributary_worker_wait_seconds",
-      "How long the worker's oldest block waits, from a second on; else 0.",
+      "How long the worker's oldest block waits, from a second on; else 0, as without recent "
+      "reports.",
       [](const auto& totals) { return in_seconds(milliseconds(totals.waited_ms)); }}});
 
-/// Adds the workers' own counts.
+/// Adds the workers' own counts. A worker whose reports have stopped has no known wait, so its wait
+/// is 0.
 void add_workers(const Snapshot& snapshot, std::vector<MetricFamily>& families) {
   std::vector<LabelledRow<wire::WorkerReport>> rows;
-  each_rank(snapshot, [&rows](Labels rank, const server::SourceSnapshot& source) {
-    if (source.report) rows.push_back({std::move(rank), source.report->totals});
+  each_rank(snapshot, [&](Labels rank, const server::SourceSnapshot& source) {
+    if (!source.report) return;
+    wire::WorkerReport totals = source.report->totals;
+    if (!server::has_fresh_report(source, snapshot.at)) totals.waited_ms = 0;
+    rows.push_back({std::move(rank), totals});
   });
   add_table(kWorkerColumns, rows, families);
 }

@@ -3,10 +3,10 @@
 /// The server's counters in the Prometheus text format, for GET /metrics.
 ///
 /// Model:   A Collectable over snapshots: a scrape reads counters that the cores maintain in any
-///          case. Each core copies its part between two bursts. Metrics of prometheus-cpp itself are
-///          not used.
-/// Labels:  `core`, `job`, `session`, `rank`, `reason`, `event`, `result` and `end`: their values are
-///          limited by the configuration and by enums, never by traffic.
+///          case. Each core copies its part between two bursts. Metrics of prometheus-cpp itself
+///          are not used.
+/// Labels:  `core`, `job`, `session`, `rank`, `reason`, `event`, `result` and `end`: their values
+///          are limited by the configuration and by enums, never by traffic.
 /// Threads: Any.
 /// Tests:   tests/server/control/metrics_test.cc
 #pragma once

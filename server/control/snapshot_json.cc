@@ -22,9 +22,6 @@ using server::Snapshot;
 using server::SourceSnapshot;
 using trio_ml::Outcome;
 
-/// An older report says nothing about the present. Assumed: two of three were lost.
-constexpr Duration kReportFresh = milliseconds(3500);
-
 nlohmann::json milliseconds_or_null(const std::optional<Duration>& duration) {
   return duration ? nlohmann::json(in_milliseconds(*duration)) : nlohmann::json();
 }
@@ -63,8 +60,8 @@ nlohmann::json events_json(const Snapshot& snapshot) {
   return events;
 }
 
-/// Returns how much of the results is degraded, from 0 to 1; 0 if there are none. Counts of one
-/// moment may come from two, so the quotient is limited.
+/// Returns how much of the results is degraded, from 0 to 1; 0 if there are none. The two counts
+/// may be read at different moments, so the share is clamped to 1.
 double degraded_share(uint64_t degraded, uint64_t total) {
   return total == 0 ? 0.0
                     : std::min(static_cast<double>(degraded) / static_cast<double>(total), 1.0);
@@ -75,11 +72,10 @@ nlohmann::json report_json(const SourceSnapshot& source, Instant now) {
   if (!source.report) return {};
   const trio_ml::MemberReport& report = *source.report;
   const wire::WorkerReport& totals = report.totals;
-  const Duration age = now - report.at;
-  const bool is_fresh = source.state == server::SourceState::kMember && age <= kReportFresh;
+  const bool is_fresh = server::has_fresh_report(source, now);
   std::vector<uint32_t> waits_for;
   if (is_fresh) waits_for = server::numbers_in(totals.waits_for);
-  return {{"age_ms", in_milliseconds(age)},
+  return {{"age_ms", in_milliseconds(now - report.at)},
           {"bytes_per_s", is_fresh ? report.bytes_per_s : 0.0},
           {"retransmitted_per_s", is_fresh ? report.retransmitted_per_s : 0.0},
           {"blocks", totals.blocks},

@@ -53,8 +53,8 @@ class TokenGate {
   using TokenSource = std::function<std::shared_ptr<const Tokens>()>;
 
   /// @param tokens Empty: every caller may read, and nobody may write.
-  /// @param port   Of the server. Cookies of two servers on one host have different names.
-  /// @param clock  Of the tokens' last days.
+  /// @param port   Port of the server. Cookies of two servers on one host have different names.
+  /// @param clock  Clock for the tokens' last days.
   TokenGate(TokenSource tokens, uint16_t port,
             std::function<std::chrono::sys_seconds()> clock = wall_clock)
       : tokens_(std::move(tokens)), port_(port), clock_(std::move(clock)) {}

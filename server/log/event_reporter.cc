@@ -135,8 +135,8 @@ LogFields fields_of(uint32_t job, const std::vector<uint32_t>& ranks) {
   return fields;
 }
 
-/// Refusals that healthy jobs cause, too: a worker repeats its leave; an answer to a probe crosses the
-/// result that was on its way.
+/// Refusals that healthy jobs cause, too: a worker repeats its leave; an answer to a probe crosses
+/// the result that was on its way.
 bool is_usual(const std::string& reason) {
   return reason == to_string(Outcome::kWrongSession) || reason == to_string(Outcome::kReplayed);
 }

@@ -23,8 +23,9 @@
 
 namespace tributary::server {
 
-/// A rank that keeps others waiting this long is logged. Assumed: longer than the differences between
-/// healthy ranks, and than kSilenceShown, so that the line knows whether the rank is silent.
+/// A rank that keeps others waiting this long is logged. Assumed: longer than the differences
+/// between healthy ranks, and than kSilenceShown, so that the line knows whether the rank is
+/// silent.
 inline constexpr Duration kWaitLogged = milliseconds(1'700);
 
 class EventReporter {
@@ -66,8 +67,8 @@ class EventReporter {
   uint64_t events_lost_ = 0;
 };
 
-/// Returns the fields that name ranks: `rank` for one, `ranks` such as "0-3,7" for several, none for
-/// an empty list. @param ranks Ascending.
+/// Returns the fields that name ranks: `rank` for one, `ranks` such as "0-3,7" for several, none
+/// for an empty list. @param ranks Ascending.
 [[nodiscard]] LogFields rank_fields(const std::vector<uint32_t>& ranks);
 
 }  // namespace tributary::server

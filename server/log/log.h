@@ -8,7 +8,8 @@
 ///          writes their number. A line of the file has at most 4,096 bytes: JSON lacks its longest
 ///          fields then, and text its end. The last kLogLinesKept lines stay in memory, whole.
 /// Threads: Any. Callers wait for each other, but never for the reader of the file: a line that the
-///          file does not take at once, such as a full pipe, is lost and counted. Cores do not call.
+///          file does not take at once, such as a full pipe, is lost and counted. Cores do not
+///          call.
 /// Tests:   tests/server/log/log_test.cc
 #pragma once
 
@@ -75,7 +76,7 @@ class Log {
 
   /// Writes how many lines the limit has suppressed, for each key whose window has ended.
   void end_windows();
-  /// Does the same for all keys, at the end of the log.
+  /// Writes how many lines the limit has suppressed, for every key. For the end of the log.
   void end_all_windows();
 
   /// Returns the last lines as an array, oldest first.

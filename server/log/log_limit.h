@@ -39,7 +39,7 @@ class LogLimit {
   };
   /// Returns the keys whose window has ended with suppressed lines, and forgets all ended windows.
   [[nodiscard]] std::vector<Suppressed> take_ended(Instant now);
-  /// Does the same with all windows, ended or not.
+  /// Returns the keys of all windows with suppressed lines, ended or not, and forgets all windows.
   [[nodiscard]] std::vector<Suppressed> take_all();
 
  private:

@@ -80,6 +80,8 @@ std::string RecordKeeper::recording() { return recording_of(recorder_, Cause::kC
 
 void RecordKeeper::set_on(bool on) {
   const std::lock_guard lock(switch_mutex_);
+  // Otherwise the next look would find a silence from before the start.
+  if (on && !on_.load()) look();
   appliance_.set_recording(on);
   on_.store(on);
 }
@@ -124,8 +126,12 @@ nlohmann::json RecordKeeper::state() {
 }
 
 void RecordKeeper::look() {
+  const std::lock_guard lock(look_mutex_);
   const Snapshot snapshot = appliance_.snapshot();
   const auto stalls = stalls_.find_new(find_waits(snapshot));
+  const bool has_ended =
+      stalls_.has_silence_ended(snapshot.packets(trio_ml::Outcome::kSilenceEnded));
+  if (!on_.load()) return;
   for (const Wait& stall : stalls) {
     const uint32_t rank = stall.missing.empty() ? recorder::kNoRank : stall.missing.front();
     watch_->note({.kind = recorder::Kind::kStalled,
@@ -136,8 +142,6 @@ void RecordKeeper::look() {
                   .value = static_cast<uint64_t>(in_milliseconds(*stall.since))},
                  snapshot.at);
   }
-  const bool has_ended =
-      stalls_.has_silence_ended(snapshot.packets(trio_ml::Outcome::kSilenceEnded));
   if ((has_ended || !stalls.empty()) && stalls_.take_file(snapshot.at)) {
     store(has_ended ? Cause::kSilence : Cause::kStall);
   }
@@ -147,7 +151,7 @@ void RecordKeeper::run(const std::stop_token& stop) {
   take_short_slices();  // While it waits for a snapshot, nobody else gets one.
   std::unique_lock lock(wake_mutex_);
   while (!stop.stop_requested()) {
-    if (on_.load()) look();
+    look();
     wake_.wait_for(lock, stop, kLookEvery, [] { return false; });
   }
 }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Keeps the recordings of an aggregator: writes one on a signal, when a block stalls, when a silent
-/// rank ends a session, and when the process ends abnormally; hands one to the control API.
+/// Keeps the recordings of an aggregator: writes one on a signal, when a block stalls, when a
+/// silent rank ends a session, and when the process ends abnormally; hands one to the control API.
 ///
-/// Model:   A thread looks at a snapshot every kLookEvery. Only the snapshot and set_on() ask the
-///          cores, so a recording can be taken while a core hangs.
-/// Threads: The cores write events. A thread of this class writes files of stalls, the owner's thread
-///          those of signals; the control API calls RecordControl from its threads.
+/// Model:   A thread looks at a snapshot every kLookEvery, also while the recorder is off, so that
+///          a later start writes no file for an old stall or silence. Only look() and set_on() ask
+///          the cores, so a recording can be taken while a core hangs.
+/// Threads: The cores write events. A thread of this class writes files of stalls, the owner's
+///          thread those of signals; the control API calls RecordControl from its threads.
 /// Errors:  A folder given by the user must be writable. Afterwards a file that cannot be written
 ///          gives one line in the log; the cores notice nothing.
 /// Tests:   tests/server/recording/record_keeper_test.cc, tests/system/record_test.cc
@@ -49,6 +50,8 @@ class RecordKeeper final : public RecordControl {
 
   /// Writes a file, and a line in the log with its path or the reason why there is none.
   void store(recorder::Cause cause);
+  /// Finds new stalls and silences since the last look. Writes a file for them if it is on.
+  void look();
   /// Ends the thread. Call it before Appliance::stop(). Idempotent.
   void stop();
   /// Returns the reason why there are no files; empty: there are.
@@ -64,12 +67,12 @@ class RecordKeeper final : public RecordControl {
   RecordKeeper(const RecordConfig& config, Appliance& appliance, Log& log);
   Result<void> open_files(const std::string& folder);
   void run(const std::stop_token& stop);
-  void look();
 
   Appliance& appliance_;
   Log& log_;
   recorder::FlightRecorder& recorder_;
-  recorder::Writer* const watch_;  ///< Of this object's thread.
+  std::mutex look_mutex_;          ///< Lets calls of look() take turns.
+  recorder::Writer* const watch_;  ///< With look_mutex_; like the next.
   StallWatch stalls_;
   std::string warning_;
   std::optional<recorder::RecordingFiles> files_;  ///< Not set: there is no folder.

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Finds the waits that have become stalls, each once, and the sessions that silent ranks have ended.
+/// Finds the waits that have become stalls, each once, and the sessions that silent ranks have
+/// ended.
 ///
 /// Model:   A stall is a block that has waited for a rank for `after`. It ends when the job stops
 ///          waiting for that rank; the next one is another stall. By default a silent rank ends its
 ///          session before a block has waited that long.
-/// Threads: One.
+/// Threads: One at a time.
 /// Memory:  One entry for each rank that is waited for.
 /// Tests:   tests/server/recording/stall_watch_test.cc
 #pragma once

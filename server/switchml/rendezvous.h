@@ -55,8 +55,8 @@ class Rendezvous {
   /// its next process may take the place. In a barrier, the rank is part of a session that cannot
   /// become complete, so its group fails.
   void cancel(Ticket ticket);
-  /// Answers all waiting calls of this connection's group, and its later barriers, with kAborted and
-  /// this text. Does nothing if the connection is in no group.
+  /// Answers all waiting calls of this connection's group, and its later barriers, with kAborted
+  /// and this text. Does nothing if the connection is in no group.
   void fail(const std::string& peer, const std::string& text);
   /// Answers every call whose deadline has passed with an error.
   void on_time(Instant now);

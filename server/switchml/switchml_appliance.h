@@ -3,8 +3,8 @@
 /// SwitchML's switch as a server: the packet program on the live engine over UDP sockets or a frame
 /// device, its sessions, and the control points that register workers.
 ///
-/// Threads: One thread calls start(), stop() and stats(); any thread may call join() and snapshot().
-///          The cores and the control points have threads of their own.
+/// Threads: One thread calls start(), stop() and stats(); any thread may call join() and
+///          snapshot(). The cores and the control points have threads of their own.
 /// Errors:  start() returns one line, for example that the port is in use or a session does not
 ///          fit.
 /// Memory:  Reserves room for every session's slots; only used pages are touched.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: SipHash against its paper; then derived keys that must differ, in pairs that differ in one
-// input.
+// Method: SipHash against its paper; then derived keys that must differ, in pairs that differ in
+// one input.
 #include "auth/keys.h"
 
 #include <gtest/gtest.h>

@@ -53,6 +53,8 @@ TEST(KeyTable, ReturnsGivenValuesAndDefaults) {
   EXPECT_EQ(row->duration("timeout_ms"), milliseconds(50));
   EXPECT_EQ(row->endpoint("group").to_string(), "239.1.2.3:12000");
   EXPECT_FALSE(row->has("label"));
+  EXPECT_TRUE(row->is_written("id"));
+  EXPECT_FALSE(row->is_written("sources"));
   EXPECT_EQ(row->where(), "--job");
 }
 

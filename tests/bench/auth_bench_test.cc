@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method:  a small run of all modes. Asserts only results that do not depend on the machine's speed.
+// Method:  a small run of all modes. Asserts only results that do not depend on the machine's
+//          speed.
 #include "bench/auth_bench.h"
 
 #include <gtest/gtest.h>

@@ -36,6 +36,8 @@ TEST(Console, TextGoesToStandardErrorWhileAResultHasStandardOutput) {
   EXPECT_EQ(text_output(), stdout);
   reserve_standard_output();
   EXPECT_EQ(text_output(), stderr);
+  release_standard_output();
+  EXPECT_EQ(text_output(), stdout);
 }
 
 TEST(Console, GoodOutputKeepsTheExitCode) {

@@ -67,8 +67,8 @@ void run(std::span<const uint8_t> input) {
   auto reader = io::CaptureReader::open(file.path());
   if (!reader) return;
   const Packets packets = count_packets(*reader);
-  // A frame of a plain IP packet has 14 bytes more than its record, which has 16 bytes besides. Of a
-  // compressed file, the size says nothing.
+  // A frame of a plain IP packet has 14 bytes more than its record, which has 16 bytes besides. Of
+  // a compressed file, the size says nothing.
   const bool is_compressed = input.size() > 1 && input[0] == 0x1f && input[1] == 0x8b;
   if (!is_compressed) {
     EXPECT_LE(packets.bytes, input.size());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A communicator's URL, with the input in the environment as well. Accepted values lie in the ranges
-// that a protocol relies on.
+// A communicator's URL, with the input in the environment as well. Accepted values lie in the
+// ranges that a protocol relies on.
 #include "host/communicator_url.h"
 
 #include "tests/fuzz/input_file.h"

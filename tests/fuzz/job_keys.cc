@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The text after --job. An accepted job passes the check of a job, and so does each of its channels.
+// The text after --job. An accepted job passes the check of a job, and so does each of its
+// channels.
 #include "server/job_keys.h"
 
 #include "tests/fuzz/input_file.h"

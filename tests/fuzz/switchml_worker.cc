@@ -2,7 +2,7 @@
 // A SwitchML worker's protocol, for the published switch and for the one with timeouts: the switch
 // sends any packets at any times.
 #include "base/byte_order.h"
-#include "host/switchml_protocol.h"
+#include "host/switchml/switchml_protocol.h"
 #include "tests/fuzz/protocol_steps.h"
 
 namespace tributary::fuzz {

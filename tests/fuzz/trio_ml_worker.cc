@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A Trio-ML worker's protocol: its aggregator sends any packets at any times.
-#include "host/worker_protocol.h"
+#include "host/trio_ml/worker_protocol.h"
 #include "tests/fuzz/protocol_steps.h"
 #include "tests/fuzz/worker_messages.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A datagram of a tunnel: its frame lies in the datagram, belongs to no other network, and survives a
-// round trip.
+// A datagram of a tunnel: its frame lies in the datagram, belongs to no other network, and survives
+// a round trip.
 #include "wire/vxlan.h"
 
 #include "tests/fuzz/fuzz_input.h"

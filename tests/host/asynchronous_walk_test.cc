@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Method: workers of an asynchronous job over a faulty network, in virtual time. Each rank counts
 // its pushes in bits of its own of every parameter, so a value says which pushes it holds: exactly
-// the receiver's own, and of each other rank at least as many as before and at most as many as sent.
+// the receiver's own, and of each other rank at least as many as before and at most as many as
+// sent.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -15,7 +15,7 @@
 #include "host/channel_thread.h"
 #include "io/udp/free_port.h"
 #include "io/udp/udp_port.h"
-#include "tests/host/protocol_bed.h"
+#include "tests/host/trio_ml/protocol_bed.h"
 
 namespace tributary::testing {
 namespace {

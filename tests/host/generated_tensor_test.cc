@@ -11,7 +11,7 @@
 #include <tuple>
 #include <vector>
 
-#include "host/number_format.h"
+#include "host/formats/number_format.h"
 #include "tests/support/seed.h"
 
 namespace tributary::host {

@@ -9,7 +9,7 @@
 #include <array>
 #include <vector>
 
-#include "tests/host/protocol_bed.h"
+#include "tests/host/trio_ml/protocol_bed.h"
 
 namespace tributary::testing {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Method:  the choice of a port for each use, with and without an aggregator on this machine; then
-//          communicators of two ranks over shared memory, and over both ways at once. Every wait has
-//          a deadline; nothing sleeps.
+//          communicators of two ranks over shared memory, and over both ways at once. Every wait
+//          has a deadline; nothing sleeps.
 #include "host/worker_port.h"
 
 #include <gmock/gmock.h>
@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 #include "host/communicator.h"
-#include "host/worker_protocol.h"
+#include "host/trio_ml/worker_protocol.h"
 #include "tests/host/live_server.h"
 
 namespace tributary::host {

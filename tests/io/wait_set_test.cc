@@ -125,7 +125,8 @@ TEST_F(Sockets, AWakeEndsOneWait) {
   EXPECT_THAT(ready_, ElementsAre(false, false, false));
 }
 
-// The socket is empty, because the port has read all packets; some of them wait for room in a burst.
+// The socket is empty, because the port has read all packets; some of them wait for room in a
+// burst.
 TEST_F(Sockets, PacketsThatAPortHasReadEndTheWait) {
   for (int i = 0; i < 3; i++) send_to(0);
   std::array<engine::Packet, 1> burst;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: runs in which packets are lost, queues stay full or trains are long; the counts and shares of
-// the result must fit together.
+// Method: runs in which packets are lost, queues stay full or trains are long; the counts and
+// shares of the result must fit together.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

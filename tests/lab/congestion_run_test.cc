@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: eight workers send to one aggregator over one cable, with and without a reaction to ECN. The
-// time has a bound by hand.
+// Method: eight workers send to one aggregator over one cable, with and without a reaction to ECN.
+// The time has a bound by hand.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: two buckets by hand on a switch without limits of computation, with and without priorities.
-// Then random small scenarios against the formulas of lab/workload/iteration_time.h, and exact sums
-// on every back end.
+// Method: two buckets by hand on a switch without limits of computation, with and without
+// priorities. Then random small scenarios against the formulas of lab/workload/iteration_time.h,
+// and exact sums on every back end.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -30,8 +30,8 @@ const Duration kRing = kPacketTime * 64;
 /// A busy host takes the last result a little later, by a round of a few packets in and out.
 constexpr Duration kRound = microseconds(1);
 
-/// A bucket of 1000 packets, ready after 100 us of the backward pass, and one of 1 packet, ready after
-/// 200 us, at its end. Each has half of the forward pass.
+/// A bucket of 1000 packets, ready after 100 us of the backward pass, and one of 1 packet, ready
+/// after 200 us, at its end. Each has half of the forward pass.
 Scenario two_buckets(Duration forward, bool overlaps, uint32_t priorities) {
   Scenario scenario;
   scenario.backend = Backend::kIdeal;
@@ -64,8 +64,8 @@ TEST(SchedulingRun, ArrivalOrderWaitsForTheLastBucket) {
 }
 
 TEST(SchedulingRun, UrgentBucketHidesItsForwardPass) {
-  // By priority, the small bucket leaves at 200 us, so its layers are computed from 225 us to 425 us,
-  // while the large one is on its way. That one's sum comes at 439 us; 200 us remain.
+  // By priority, the small bucket leaves at 200 us, so its layers are computed from 225 us to 425
+  // us, while the large one is on its way. That one's sum comes at 439 us; 200 us remain.
   const Duration expected = microseconds(100) + kPacketTime * 1000 + kRoundTrip + microseconds(200);
   expect_middle(run_well(two_buckets(microseconds(400), true, 2)), expected, expected + kRound);
 }
@@ -143,8 +143,8 @@ TEST(SchedulingRun, RandomScenariosStayBetweenTheFormulas) {
     EXPECT_GE(arrival, waiting);
     EXPECT_LE(arrival, waiting + kRoundTrip + kRound);
     EXPECT_GE(urgent, least);
-    // Never slower than arrival order, but for a round of the host. With a priority for each bucket,
-    // each may wait for a ring of packets and a round trip.
+    // Never slower than arrival order, but for a round of the host. With a priority for each
+    // bucket, each may wait for a ring of packets and a round trip.
     EXPECT_LE(urgent, arrival + kRound);
     if (transfers.size() > host::kPrioritiesMax) continue;
     EXPECT_LE(urgent,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: two jobs by hand, on separate links and on one link. Then the promises: exact sums in every
-// job, no effect of one job's stragglers on another, and the same run in any order and on any number
-// of threads.
+// Method: two jobs by hand, on separate links and on one link. Then the promises: exact sums in
+// every job, no effect of one job's stragglers on another, and the same run in any order and on any
+// number of threads.
 #include "lab/shared_run.h"
 
 #include <gmock/gmock.h>
@@ -92,8 +92,8 @@ TEST(SharedRun, JobsOnOneLinkShareItsRate) {
   // Both rings cross the cables between leaves and spine.
   const SharedResult both = run_well(
       two_leaves({job_of("a", Backend::kRing, {0, 2}), job_of("b", Backend::kRing, {1, 3})}));
-  // In a ring of two, a rank sends its neighbour the whole tensor. A packet has 12 bytes of head and
-  // 66 around it: (4096 + 12 + 66) x 8 / 100 = 333.92 ns.
+  // In a ring of two, a rank sends its neighbour the whole tensor. A packet has 12 bytes of head
+  // and 66 around it: (4096 + 12 + 66) x 8 / 100 = 333.92 ns.
   const double least_s = in_seconds(picoseconds(333'920)) * kBlocks;
   for (const JobResult& job : both.jobs) {
     ASSERT_TRUE(job.alone);

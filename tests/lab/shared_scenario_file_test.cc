@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: files read by hand, placement by hand, each refusal with its line, and whole files through
-// text and back.
+// Method: files read by hand, placement by hand, each refusal with its line, and whole files
+// through text and back.
 #include "lab/shared_scenario_file.h"
 
 #include <gmock/gmock.h>

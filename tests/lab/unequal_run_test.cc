@@ -12,6 +12,24 @@ namespace {
 using testing::four_workers;
 using testing::run_well;
 
+TEST(UnequalRun, AllBackEndsMeetTheSameDelays) {
+  const auto typical_of = [](Backend backend, Topology topology) {
+    Scenario scenario = four_workers(backend);
+    scenario.topology = topology;
+    scenario.payload = Payload::kReal;
+    scenario.straggler.pattern = Straggling::kSlowWorker;
+    scenario.straggler.probability = 0.4;
+    return run_well(scenario).typical_iteration;
+  };
+  // The ideal switch without stragglers.
+  const Duration ideal = run_well(four_workers(Backend::kIdeal)).iterations[1];
+  for (const Backend backend : {Backend::kTrioMl, Backend::kSwitchml256, Backend::kRing,
+                                Backend::kPsColocated, Backend::kLive}) {
+    EXPECT_EQ(typical_of(backend, Topology::kStar), ideal) << name_of(backend);
+  }
+  EXPECT_EQ(typical_of(Backend::kTrioMl, Topology::kChassis), ideal);
+}
+
 TEST(UnequalRun, PauseStopsAllNamedWorkers) {
   Scenario scenario = four_workers(Backend::kWaitingSwitch);
   const RunResult without = run_well(scenario);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: bytes are written before a return. The kernel has taken exactly the pages whose bytes read
-// as zero afterwards.
+// Method: bytes are written before a return. The kernel has taken exactly the pages whose bytes
+// read as zero afterwards.
 #include "memory/idle_pages.h"
 
 #include <gtest/gtest.h>

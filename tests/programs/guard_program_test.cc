@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: a tenfold SYN flood with spoofed sources over generated traffic and a flash crowd, on both
-// machines, against the shares that the guard promises; then 100 random captures, over
+// Method: a tenfold SYN flood with spoofed sources over generated traffic and a flash crowd, on
+// both machines, against the shares that the guard promises; then 100 random captures, over
 // which both machines must write the same bytes; then settings and their refusals.
 #include "programs/guard_program.h"
 
@@ -97,8 +97,8 @@ TEST_F(GuardProgramTest, DropsAFloodAndKeepsTheInnocent) {
 }
 
 /// Returns three to six seconds of SYNs and UDP packets from a few sources to two servers, some of
-/// them above kTightLimits. The model's threads start 22.5 us after a packet arrives, and its timers
-/// run every 25 ms, so no packet arrives near those times.
+/// them above kTightLimits. The model's threads start 22.5 us after a packet arrives, and its
+/// timers run every 25 ms, so no packet arrives near those times.
 std::vector<testing::TestPacket> random_floods(Prng& prng) {
   constexpr int64_t kTimerNs = 25'000'000;
   const auto frame_from = [](uint32_t source, uint32_t server, bool is_syn) {
@@ -221,6 +221,8 @@ TEST_F(GuardProgramTest, RefusesBadSettingsInOneLine) {
     return end ? std::string("accepted") : end.error().text;
   };
   EXPECT_THAT(refusal("action", "reject"), HasSubstr("allowed: drop, police, keep"));
+  EXPECT_EQ(refusal("timeout-ms", "300000"),
+            "timeout-ms has no effect; allowed: none, or any with timeout-active");
   const auto earlier_output = scratch_.file("out.pcap", "an earlier output");
   EXPECT_FALSE(run({{.name = "action", .text = "reject", .where = ""}}, false, earlier_output));
   EXPECT_EQ(std::filesystem::file_size(earlier_output), 17U);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: random bursts of packets with gaps of up to five hours, once with skip_idle() and once with
-//         every run of every timer thread. Both must end in the same state.
+// Method: random bursts of packets with gaps of up to five hours, once with skip_idle() and once
+//         with every run of every timer thread. Both must end in the same state.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

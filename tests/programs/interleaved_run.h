@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Runs packets through a packet program on the suspending machine, each as a thread of its own, and
-/// serves the threads' XTXNs in a random order. Installed, for programs outside this tree.
+/// Runs packets through a packet program on the suspending machine, each as a thread of its own,
+/// and serves the threads' XTXNs in a random order. Installed, for programs outside this tree.
 ///
 /// Threads: One.
 /// Tests:   tests/programs/packet_program_test.cc

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: a program that removes and prepends as many bytes as the packet says, over random captures.
-// Both machines and the suspending one give the bytes of a plain vector.
+// Method: a program that removes and prepends as many bytes as the packet says, over random
+// captures. Both machines and the suspending one give the bytes of a plain vector.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -174,6 +174,76 @@ struct Marker : CounterBase {
   [[nodiscard]] nlohmann::ordered_json details() const { return nlohmann::ordered_json::object(); }
 };
 
+// The shapes of optional members: right ones, none, and ones that nobody would call.
+struct NoMembers {};
+struct GoodMembers {
+  template <microcode::Machine M>
+  static microcode::Thread visit(M&, GoodMembers&, timers::TimerSlice) {
+    co_return;
+  }
+  [[nodiscard]] nlohmann::ordered_json details() const { return {}; }
+  [[nodiscard]] std::vector<OutcomeCount> outcomes() const { return {}; }
+  timers::PeriodicTimers timers;
+};
+struct NotConst {
+  nlohmann::ordered_json details() { return {}; }
+  std::vector<OutcomeCount> outcomes() { return {}; }
+};
+struct OtherResults {
+  void details() const {}
+  [[nodiscard]] int outcomes() const { return 0; }
+};
+struct PrivateMembers {
+ private:
+  [[nodiscard]] nlohmann::ordered_json details() const { return {}; }
+  [[nodiscard]] std::vector<OutcomeCount> outcomes() const { return {}; }
+};
+struct TimersAlone {
+  timers::PeriodicTimers timers;
+};
+struct VisitAlone {
+  template <microcode::Machine M>
+  static microcode::Thread visit(M&, VisitAlone&, timers::TimerSlice) {
+    co_return;
+  }
+};
+struct VisitOfRecords {
+  template <microcode::Machine M>
+  static microcode::Thread visit(M&, VisitOfRecords&, uint32_t, uint32_t) {
+    co_return;
+  }
+  timers::PeriodicTimers timers;
+};
+struct OtherTimers {
+  template <microcode::Machine M>
+  static microcode::Thread visit(M&, OtherTimers&, timers::TimerSlice) {
+    co_return;
+  }
+  std::unique_ptr<timers::PeriodicTimers> timers;
+};
+struct Inherits : NotConst {};
+
+static_assert(HasGoodDetails<NoMembers> && HasGoodOutcomes<NoMembers> && HasGoodTimers<NoMembers>);
+static_assert(HasGoodDetails<GoodMembers> && HasGoodOutcomes<GoodMembers> &&
+              HasGoodTimers<GoodMembers> && HasTimers<GoodMembers>);
+static_assert(!HasGoodDetails<NotConst> && !HasGoodOutcomes<NotConst> && HasGoodTimers<NotConst>);
+static_assert(!HasGoodDetails<Inherits> && !HasGoodOutcomes<Inherits>);
+static_assert(!HasGoodDetails<OtherResults> && !HasGoodOutcomes<OtherResults>);
+static_assert(!HasGoodDetails<PrivateMembers> && !HasGoodOutcomes<PrivateMembers>);
+static_assert(!HasGoodTimers<TimersAlone> && !HasGoodTimers<VisitAlone>);
+static_assert(!HasGoodTimers<VisitOfRecords> && !HasGoodTimers<OtherTimers>);
+// The programs of this test, and one that inherits details().
+static_assert(HasGoodDetails<RightCounter> && HasGoodOutcomes<WrongCounter>);
+
+static_assert(PacketProgram<RightCounter>::kCoresMax == UINT32_MAX);
+struct OnOneCore : RightCounter {
+  static constexpr int kCoresMax = 1;
+  static Result<std::unique_ptr<OnOneCore>> create(memory::SharedMemory&, const KeyValues&) {
+    return std::make_unique<OnOneCore>();
+  }
+};
+static_assert(PacketProgram<OnOneCore>::kCoresMax == 1);
+
 TEST(PacketProgram, ForwardsChangedHeadsOnBothMachines) {
   const testing::ScratchDirectory scratch;
   const std::string in = scratch.path() / "in.pcap", out = scratch.path() / "out.pcap";
@@ -244,7 +314,8 @@ TEST(PacketProgramDeathTest, BudgetErrorNamesTheProgram) {
                "instruction 'count' of program 'greedy'");
 }
 
-// The compiler keeps each request and reply in the coroutine's frame, which is no state of a thread.
+// The compiler keeps each request and reply in the coroutine's frame, which is no state of a
+// thread.
 TEST(PacketProgram, MayIssueManyXtxns) {
   const testing::ScratchDirectory scratch;
   const std::string in = scratch.path() / "in.pcap";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Method: runs the shipped programs and the example with a timer on the modelled machine, and
-// collects the kinds of their requests. Each operation of the Shared Memory System (Trio paper §2.3)
-// must have a user.
+// collects the kinds of their requests. Each operation of the Shared Memory System (Trio paper
+// §2.3) must have a user.
 #include <gtest/gtest.h>
 
 #include <array>

@@ -34,6 +34,18 @@ TEST(RunReport, TextShowsTheFirstCulpritsOnly) {
   EXPECT_NE(text.find("  culprit: x\n  and 5 more culprits: see --json\n"), std::string::npos);
 }
 
+TEST(RunReport, ModelCountsPacketsThatAreTooLong) {
+  RunReport report;
+  report.model.emplace();
+  EXPECT_EQ(as_json(report)["model"]["refused_too_long"], 0);
+  EXPECT_EQ(as_text(report).find("longer than"), std::string::npos);
+  report.model->pfe.refused_too_long = 7;
+  EXPECT_EQ(as_json(report)["model"]["refused_too_long"], 7);
+  EXPECT_NE(
+      as_text(report).find("  7 packets and messages dropped: longer than the chip's packets\n"),
+      std::string::npos);
+}
+
 TEST(RunReport, EventsAreNoPackets) {
   RunReport report;
   report.program = "guard";

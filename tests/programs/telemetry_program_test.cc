@@ -42,9 +42,12 @@ class TelemetryProgramTest : public ::testing::Test {
 
   /// Runs over "in.pcap". The files begin with `name`.
   [[nodiscard]] RunEnd run(const std::string& name, bool on_model,
-                           const std::vector<WrittenKey>& keys = {}) const {
-    RunRequest request{
-        .in = path("in.pcap"), .out = path(name + ".pcap"), .records = path(name + ".jsonl")};
+                           const std::vector<WrittenKey>& keys = {},
+                           uint32_t packet_bytes_max = kPacketBytesLimit) const {
+    RunRequest request{.in = path("in.pcap"),
+                       .out = path(name + ".pcap"),
+                       .records = path(name + ".jsonl"),
+                       .packet_bytes_max = packet_bytes_max};
     if (on_model) request.model = engine::Parameters();
     const auto settings = kTelemetryProgram.settings().read(keys, "");
     EXPECT_TRUE(settings) << settings.error().text;
@@ -123,6 +126,32 @@ TEST_F(TelemetryProgramTest, BothMachinesWriteTheSamePacketsAndRecords) {
   }
 }
 
+TEST_F(TelemetryProgramTest, ACaptureHasNoCollector) {
+  testing::write_capture(path("in.pcap"), {});
+  const auto settings = kTelemetryProgram.settings().parse("collector=127.0.0.1:4739");
+  ASSERT_TRUE(settings);
+  const auto end = kTelemetryProgram.run(*settings, {.in = path("in.pcap")});
+  ASSERT_FALSE(end);
+  EXPECT_EQ(
+      end.error().text,
+      "collector has no effect over a capture; allowed: none, or any with tributary serve; to "
+      "keep the records: --records or --ipfix");
+}
+
+// A message of 1,400 bytes holds the records of many flows; the longest packet has 1,000.
+TEST_F(TelemetryProgramTest, MessagesMayBeLongerThanTheLongestPacket) {
+  testing::write_capture(path("in.pcap"), generated(/*seed=*/1, 2'000));
+  const RunEnd live = run("live", /*on_model=*/false, {}, /*packet_bytes_max=*/1'000);
+  const RunEnd model = run("model", /*on_model=*/true, {}, /*packet_bytes_max=*/1'000);
+  EXPECT_GT(live.report.input.too_long, 0U);
+  EXPECT_GT(live.report.details["records"], 0);
+  EXPECT_FALSE(lines_of(path("live.jsonl")).empty());
+  EXPECT_EQ(lines_of(path("live.jsonl")), lines_of(path("model.jsonl")));
+  EXPECT_EQ(bytes_of(path("live.pcap")), bytes_of(path("model.pcap")));
+  ASSERT_TRUE(model.report.model);
+  EXPECT_EQ(model.report.model->pfe.refused_too_long, 0U);
+}
+
 TEST_F(TelemetryProgramTest, FullStoreRefusesAndCounts) {
   testing::write_capture(path("in.pcap"), generated(/*seed=*/1, 500));
   for (const bool on_model : {false, true}) {
@@ -134,8 +163,8 @@ TEST_F(TelemetryProgramTest, FullStoreRefusesAndCounts) {
   }
 }
 
-// Packets of one flow come faster than a swap of its last time takes, at a sixth of the rate that the
-// report predicts. A thread that gets a later time back must not wait for the flow's end.
+// Packets of one flow come faster than a swap of its last time takes, at a sixth of the rate that
+// the report predicts. A thread that gets a later time back must not wait for the flow's end.
 TEST_F(TelemetryProgramTest, SteadyFlowHoldsNoThread) {
   constexpr int64_t kGapNs = 60;
   constexpr int64_t kPackets = 5'000;

@@ -113,7 +113,8 @@ TEST(Recording, ProcessesOfOneTimeNamespaceNameOneClock) {
 TEST(Recording, ProcessOfAnotherTimeNamespaceNamesAnotherClock) {
   const auto clock = clock_of_this_process();
   if (clock[0] == '\0') GTEST_SKIP() << "the kernel tells no boot id";
-  // unshare() moves the children of the calling thread. Exit codes: 0 and 1 for the answer, 2 for none.
+  // unshare() moves the children of the calling thread. Exit codes: 0 and 1 for the answer, 2 for
+  // none.
   const auto ask = [&] {
     if (::unshare(CLONE_NEWTIME) != 0) std::_Exit(2);
     const pid_t child = ::fork();

@@ -21,6 +21,7 @@
 #include "host/communicator.h"
 #include "io/udp/udp_port.h"
 #include "server/appliance.h"
+#include "wire/trio_ml.h"
 
 namespace tributary::server {
 namespace {
@@ -79,8 +80,8 @@ class DirectoryTest : public ::testing::Test {
     config.directory = directory;
     directory_ = start_server(config);
   }
-  /// Waits for a plan with this number of aggregators, and returns the aggregators that the directory
-  /// knows; fails after 20 s.
+  /// Waits for a plan with this number of aggregators, and returns the aggregators that the
+  /// directory knows; fails after 20 s.
   std::vector<DirectoryAggregator> wait_for_plan(size_t aggregators) const {
     const Instant deadline = monotonic_now() + seconds(20);
     std::vector<DirectoryAggregator> known;
@@ -119,11 +120,26 @@ class DirectoryTest : public ::testing::Test {
   std::unique_ptr<Appliance> directory_;
 };
 
+/// Returns the refusal that anybody can forge who has read a question.
+std::vector<std::byte> forged_refusal(std::span<const std::byte> question) {
+  wire::Message message;
+  EXPECT_EQ(wire::decode_message(question, static_cast<uint32_t>(question.size()), message),
+            wire::DecodeStatus::kOk);
+  message.extension.type = wire::MessageType::kRefusal;
+  message.extension.flags = 0;  // No seal.
+  message.body = {};
+  message.body.reason = wire::Reason::kUnknownJob;
+  std::vector<std::byte> bytes(wire::kControlMessageBytes);
+  bytes.resize(wire::encode_message(message, bytes.data()));
+  return bytes;
+}
+
 /// Passes datagrams on to an aggregator, and its answers back after a delay, to the latest sender.
 class SlowRelay {
  public:
-  SlowRelay(const Endpoint& aggregator, Duration delay)
-      : thread_([this, aggregator, delay](const std::stop_token& stop) {
+  /// @param forges Whether it first answers each datagram with forged_refusal().
+  SlowRelay(const Endpoint& aggregator, Duration delay, bool forges = false)
+      : forges_(forges), thread_([this, aggregator, delay](const std::stop_token& stop) {
           while (!stop.stop_requested()) pass(aggregator, delay);
         }) {}
   [[nodiscard]] Endpoint address() const { return near_->local(); }
@@ -138,6 +154,7 @@ class SlowRelay {
     std::array<engine::Packet, engine::kBurstPackets> burst;
     for (uint32_t i = 0, count = near_->queue(0).receive(burst); i < count; i++) {
       asker_ = burst[i].source;
+      if (forges_) send(*near_, forged_refusal(burst[i].bytes()), asker_);
       send(*far_, burst[i].bytes(), aggregator);
     }
     for (uint32_t i = 0, count = far_->queue(0).receive(burst); i < count; i++) {
@@ -155,6 +172,7 @@ class SlowRelay {
     port.queue(0).transmit(std::array{engine::TxPacket{bytes.data(), size, to}});
   }
 
+  const bool forges_;
   const std::unique_ptr<io::UdpPort> near_ =
       io::UdpPort::open({.local = Endpoint::ipv4(kLoopback, 0)}).value();
   const std::unique_ptr<io::UdpPort> far_ =
@@ -162,6 +180,33 @@ class SlowRelay {
   Endpoint asker_;
   std::deque<Answer> answers_;
   std::jthread thread_;
+};
+
+/// Answers every question at any loopback address, as an aggregator of the job would.
+class Answerer {
+ public:
+  [[nodiscard]] uint16_t port() const { return port_->local().port; }
+
+ private:
+  void answer() const {
+    std::array<engine::Packet, engine::kBurstPackets> burst;
+    for (uint32_t i = 0, count = port_->queue(0).receive(burst); i < count; i++) {
+      wire::Message message;
+      EXPECT_EQ(wire::decode_message(burst[i].bytes(), burst[i].size, message),
+                wire::DecodeStatus::kOk);
+      message.extension.type = wire::MessageType::kCookie;
+      std::array<std::byte, wire::kControlMessageBytes> bytes;
+      const uint32_t size = wire::encode_message(message, bytes.data());
+      port_->queue(0).transmit(std::array{engine::TxPacket{bytes.data(), size, burst[i].source}});
+    }
+    port_->queue(0).wait(milliseconds(1));
+  }
+
+  const std::unique_ptr<io::UdpPort> port_ =
+      io::UdpPort::open({.local = Endpoint::ipv4(0, 0)}).value();
+  std::jthread thread_{[this](const std::stop_token& stop) {
+    while (!stop.stop_requested()) answer();
+  }};
 };
 
 /// Expects exact sums on this many aggregators.
@@ -195,6 +240,24 @@ TEST_F(DirectoryTest, OneAddressLeadsToAllAggregators) {
   expect_sums(ranks, 3);
 }
 
+TEST_F(DirectoryTest, JoinOverOnePortIsRefused) {
+  start_directory({});
+  wait_for_plan(1);
+  for (const uint32_t gradients : {0U, 64U}) {  // 0: chosen by the port's path.
+    host::CommunicatorConfig config;
+    config.server = own_;
+    config.world = kWorld;
+    config.gradients = gradients;
+    config.deadline = seconds(20);
+    auto port = io::UdpPort::open({.peer = own_});
+    ASSERT_TRUE(port.has_value()) << port.error().text;
+    const Joined joined = host::Communicator::join(config, *std::move(port));
+    ASSERT_FALSE(joined.has_value());
+    EXPECT_EQ(joined.error().text,
+              "the server is a directory; join it with ports that the library opens");
+  }
+}
+
 TEST_F(DirectoryTest, SecretsHoldForTheDirectory) {
   const auth::JobAuth auth{.mode = auth::Mode::kHeader, .key = auth::random_key()};
   const auto second = start_aggregator(0, auth);
@@ -205,6 +268,15 @@ TEST_F(DirectoryTest, SecretsHoldForTheDirectory) {
   EXPECT_EQ(known.at(2).fault, "it has another secret or mode");
   auto ranks = join(auth);
   expect_sums(ranks, 2);
+}
+
+// A refusal without a seal leaves its question open for the sealed answer.
+TEST_F(DirectoryTest, ForgedRefusalsChangeNoPlanOfAJobWithASecret) {
+  const auth::JobAuth auth{.mode = auth::Mode::kHeader, .key = auth::random_key()};
+  const auto second = start_aggregator(0, auth);
+  const SlowRelay relay(second->local(), Duration(), /*forges=*/true);
+  start_directory({relay.address().to_string()}, auth);
+  EXPECT_EQ(wait_for_plan(2).at(1).fault, "");
 }
 
 TEST_F(DirectoryTest, AggregatorsComeAndGoBetweenSessions) {
@@ -243,6 +315,68 @@ TEST_F(DirectoryTest, AggregatorWithoutTheJobIsLeftOut) {
   // The control API has the same; an aggregator that is no directory has nothing.
   EXPECT_EQ(directory_json(directory_->snapshot().directory), stats["directory"]);
   EXPECT_TRUE(other->snapshot().directory.empty());
+}
+
+// The plan of all machines has one aggregator. That one is gone, so 65 others have a share.
+TEST_F(DirectoryTest, ListKeepsThe64AggregatorsOfTheLargestWeights) {
+  const std::array<Answerer, 2> answerers;  // A port tells 64 of its addresses apart.
+  DirectoryConfig directory;
+  for (uint32_t i = 0; i < 65; i++) {
+    const Endpoint own = Endpoint::ipv4(kLoopback + i, answerers[i % 2].port());
+    directory.endpoints.push_back(own.to_string());
+    directory.machines.push_back(
+        {.name = directory.endpoints.back(), .link_bytes_per_s = i == 64 ? 2e9 : 1e9});
+  }
+  directory.endpoints.push_back(start_aggregator()->local().to_string());
+  directory.machines.push_back({.name = "gone", .link_bytes_per_s = 1e12, .worker = false});
+  ApplianceConfig config;
+  config.listen = Endpoint::ipv4(kLoopback, 0);
+  config.jobs = {small_job()};
+  config.directory = directory;
+  directory_ = start_server(config);
+
+  const Instant deadline = monotonic_now() + seconds(20);
+  std::vector<DirectoryAggregator> known;
+  const auto count = [&known](auto has) { return std::ranges::count_if(known, has); };
+  const auto has_weight = [](const DirectoryAggregator& each) { return each.weight > 0; };
+  do {
+    known = directory_->snapshot().directory.at(0).aggregators;
+    std::this_thread::yield();
+  } while (monotonic_now() < deadline &&
+           (count(has_weight) == 0 || count([](const auto& each) { return each.answers; }) < 65));
+  EXPECT_EQ(count(has_weight), 64);
+  EXPECT_GT(known.at(64).weight, known.at(0).weight);
+  EXPECT_EQ(known.at(63).weight, 0U);
+}
+
+TEST_F(DirectoryTest, RefusesAPlanOfMoreThan64Aggregators) {
+  ApplianceConfig config;
+  config.listen = Endpoint::ipv4(kLoopback, 0);
+  config.jobs = {small_job()};
+  config.directory = DirectoryConfig{};
+  for (uint32_t i = 0; i < 65; i++) {
+    const std::string name = Endpoint::ipv4(kLoopback + i, 12000).to_string();
+    config.directory->machines.push_back({.name = name, .link_bytes_per_s = 1e9});
+    config.directory->endpoints.push_back(name);
+  }
+  const auto started = Appliance::start(config);
+  ASSERT_FALSE(started.has_value());
+  EXPECT_THAT(started.error().text,
+              HasSubstr("--workers, --servers: 65 machines run an aggregator; allowed: up to 64"));
+}
+
+// Lower aggregators have no list to ask for, so none could join.
+TEST_F(DirectoryTest, RefusesLowerAggregators) {
+  ApplianceConfig config;
+  config.listen = Endpoint::ipv4(kLoopback, 0);
+  config.jobs = {small_job()};
+  config.jobs[0].sources_are_aggregators = true;
+  config.directory =
+      DirectoryConfig{.machines = {{.name = "a", .link_bytes_per_s = 1}}, .endpoints = {"a"}};
+  const auto started = Appliance::start(config);
+  ASSERT_FALSE(started.has_value());
+  EXPECT_THAT(started.error().text, HasSubstr("job 1: sources_are_aggregators=on is not allowed "
+                                              "on a directory (--workers), which serves ranks"));
 }
 
 TEST_F(DirectoryTest, RefusesAPlanWithoutAggregators) {

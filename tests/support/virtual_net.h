@@ -8,8 +8,8 @@
 /// Units:   Virtual time since construction; rates are probabilities per datagram.
 /// Threads: One. Nothing sleeps and no clock is read.
 /// Errors:  A misuse by the test (unknown node, job not allowed) stops it.
-/// Tests:   used by tests/host/virtual_faults_test.cc, tests/lab/faults/plain_client_test.cc,
-///          tests/host/loss_throughput_test.cc
+/// Tests:   used by tests/host/trio_ml/virtual_faults_test.cc, loss_throughput_test.cc beside it,
+///          and tests/lab/faults/plain_client_test.cc
 #pragma once
 
 #include <cstdint>

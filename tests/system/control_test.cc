@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method:  a server and four workers as processes; one worker is stopped and continued. The commands
-//          find the server through its socket and name the stopped rank.
+// Method:  a server and four workers as processes; one worker is stopped and continued. The
+//          commands find the server through its socket and name the stopped rank.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -53,8 +53,9 @@ json rows_about(const json& missing) {
   }
 }
 
-/// Asks until a row is about this rank. A question that comes kNamedWithin or more after `since` must
-/// get such a row, however long a loaded machine takes for the earlier ones. @return null if not.
+/// Asks until a row is about this rank. A question that comes kNamedWithin or more after `since`
+/// must get such a row, however long a loaded machine takes for the earlier ones. @return null if
+/// not.
 json row_about(uint32_t rank, Clock::time_point since) {
   while (true) {
     const auto asked = Clock::now();

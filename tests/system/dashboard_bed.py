@@ -112,6 +112,12 @@ class Bed:
     def resume(self, rank):
         self.workers[rank].send_signal(signal.SIGCONT)
 
+    def pause_server(self):
+        self.processes[0].send_signal(signal.SIGSTOP)
+
+    def resume_server(self):
+        self.processes[0].send_signal(signal.SIGCONT)
+
     def look(self, path, *options):
         """Opens a page in the browser, logged in, and returns the output of the browser."""
         words = [browser.program(), *browser.FLAGS, f"--user-data-dir={self.folder}/browser", "--virtual-time-budget=3500",

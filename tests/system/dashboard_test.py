@@ -64,6 +64,15 @@ class Dashboard(unittest.TestCase):
         self.assertRegex(rows_of(dom, "cores")[0][1], r"^\d+ %$")
         self.assertRegex(rows_of(dom, "cores")[0][2], r"^\d+ %$")
 
+    def test_page_says_when_the_server_hangs(self):
+        self.look("/", DRAWN)
+        self.bed.pause_server()
+        try:
+            self.browser.wait_for("document.getElementById('live').textContent === 'The server does not answer'")
+        finally:
+            self.bed.resume_server()
+        self.browser.wait_for("document.getElementById('live').textContent.startsWith('Up for')")
+
     # Reads the page as it is served, as a reader without scripts gets it.
     def test_page_is_complete_without_scripts(self):
         status, page = self.bed.get("/")

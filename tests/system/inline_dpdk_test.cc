@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Method: `serve --program` on DPDK devices that need no card and no hugepages: capture files as
-// both ends of a wire, so that each frame in and out is known; a device that delivers frames without
-// end, on two cores; a tunnel at the other end; as root, a tap and an interface between a server and
-// its workers. Then refusals.
+// both ends of a wire, so that each frame in and out is known; a device that delivers frames
+// without end, on two cores; a tunnel at the other end; as root, a tap and an interface between a
+// server and its workers. Then refusals.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

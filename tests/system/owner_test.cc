@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Method: a real server and workers whose results go to one rank each (`tributary worker --owner`).
-// Prints the bytes that a rank receives in an all-reduce and in a reduce-scatter of the same tensor.
+// Prints the bytes that a rank receives in an all-reduce and in a reduce-scatter of the same
+// tensor.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

@@ -69,6 +69,12 @@ TEST(Programs, RunRefusesBadInputInOneLine) {
               HasSubstr("--out /no/such/a.pcap: cannot be written"));
   EXPECT_THAT(errors_of({"run", "filter", "--in", in, "--generation", "7"}, 2),
               HasSubstr("allowed: a whole number from 1 to 6"));
+  EXPECT_EQ(errors_of({"run", "filter", "--in", in, "--generation", "6"}, 2),
+            "tributary run filter: --generation has no effect; allowed: none, or any with --on "
+            "model\n");
+  EXPECT_EQ(errors_of({"run", "filter", "--in", in, "--generation", "6", "--on", "model"}, 0), "");
+  EXPECT_THAT(errors_of({"run", "telemetry", "--in", in, "--collector", "127.0.0.1:4739"}, 2),
+              HasSubstr("collector has no effect over a capture; allowed: none"));
   EXPECT_THAT(errors_of({"run", "nonsense", "--in", in}, 2), HasSubstr("allowed: "));
   EXPECT_THAT(errors_of({"run", "filter"}, 2), HasSubstr("--in is missing"));
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method:  a server and its workers as processes. Recordings by command, by signal, by a stall, and of
-//          a server that is aborted; a full disk; the merge with the workers' recordings.
+// Method:  a server and its workers as processes. Recordings by command, by signal, by a stall, and
+//          of a server that is aborted; a full disk; the merge with the workers' recordings.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

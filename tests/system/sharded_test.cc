@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: real servers and workers of a sharded job: a list of aggregators, one that is killed while
-// tensors are on their way or hangs, a directory that plans without it, and a late rank with
+// Method: real servers and workers of a sharded job: a list of aggregators, one that is killed
+// while tensors are on their way or hangs, a directory that plans without it, and a late rank with
 // mitigation. Every wait has a deadline.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

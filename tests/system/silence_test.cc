@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method:  a server and three workers as processes; one is stopped. Each effect of silence is seen in
-//          the log, the counters and the other workers.
+// Method:  a server and three workers as processes; one is stopped. Each effect of silence is seen
+//          in the log, the counters and the other workers.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

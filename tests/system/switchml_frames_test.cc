@@ -46,7 +46,8 @@ io::MacAddress to_mac(uint64_t number) {
   return mac;
 }
 
-/// Connects to the control point from this thread's namespace. gRPC's own threads may be in another.
+/// Connects to the control point from this thread's namespace. gRPC's own threads may be in
+/// another.
 std::shared_ptr<grpc::Channel> channel() {
   const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in to{};

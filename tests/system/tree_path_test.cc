@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: two machines with a cable of 4200 bytes. The ranks reach the lower aggregator on their own
-//         machine, where packets may be larger. The kernel counts the fragments that it makes.
+// Method: two machines with a cable of 4200 bytes. The ranks reach the lower aggregator on their
+//         own machine, where packets may be larger. The kernel counts the fragments that it makes.
 #include <gtest/gtest.h>
 
 #include <memory>

@@ -195,8 +195,8 @@ class PrecisionBuilder {
     return {.reg = counts_[row], .action = action, .index = index_[row]};
   }
 
-  /// Increases the count of the slot that holds the flow, or reads the count. Of two slots that hold
-  /// the flow, row 0's counts.
+  /// Increases the count of the slot that holds the flow, or reads the count. Of two slots that
+  /// hold the flow, row 0's counts.
   TableId add_count(uint32_t row) {
     const ActionId increase = b_.add(Action{.name = fmt::format("increase{}", row),
                                             .register_calls = {count_call(row, kIncrease)}});

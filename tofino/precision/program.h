@@ -4,8 +4,8 @@
 /// the largest IPv4 flows in two rows of slots. docs/tofino.md describes it.
 ///
 /// Model:   A slot holds a flow and its count. A packet has one slot in each row. If a slot holds
-///          its flow, the count rises. Otherwise the packet recirculates with a probability of about
-///          1 / (smaller count + 1), and takes over the slot with the smaller count.
+///          its flow, the count rises. Otherwise the packet recirculates with a probability of
+///          about 1 / (smaller count + 1), and takes over the slot with the smaller count.
 /// Errors:  None; place() refuses rows that do not fit.
 /// Source:  arXiv 1808.03412; the authors' reference program for bmv2. No code of it.
 /// Tests:   tests/tofino/precision/control_test.cc
@@ -18,8 +18,8 @@
 
 namespace tributary::tofino {
 
-/// Rows of slots. Assumed; the authors' program has three. Two compare a flow in one stage, which has
-/// four stateful ALUs.
+/// Rows of slots. Assumed; the authors' program has three. Two compare a flow in one stage, which
+/// has four stateful ALUs.
 inline constexpr uint32_t kPrecisionRows = 2;
 /// Bytes of a slot: the addresses, the ports and the protocol (a register of two words each), and
 /// the count.

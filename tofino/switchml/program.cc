@@ -254,8 +254,8 @@ TableId SwitchmlBuilder::add_next_step() {
   const Match complete = exactly(0);
   uint32_t consume_last = kConsumeFirst;
   if (four_pipes()) {
-    // Pipe 0 passes on new packets, and repeated ones when its slot is complete. A later pipe passes
-    // on all packets, so that they stay in order.
+    // Pipe 0 passes on new packets, and repeated ones when its slot is complete. A later pipe
+    // passes on all packets, so that they stay in order.
     const std::vector<uint32_t> first_step{kConsumeFirst + 1, kConsumePipes[0] * kPortsPerPipe};
     add(kConsumeFirst, exactly(0), any, any, actions.consume_on, first_step);
     add(kConsumeFirst, any, complete, any, actions.consume_on, first_step);

@@ -50,8 +50,9 @@ struct SwitchmlVariant {
 /// With 256 elements the consume passes use the pipes 0, 1, 3, 2, through ports that are looped
 /// back (same port, next pipe). Seven harvest passes in the pipes 2, 3, 3, 1, 1, 0, 0 follow. Each
 /// uses an inner loop of its own. Pipe 2 has only one harvest pass, so it is the last consume pipe.
-/// Each pipe has its own bitmap and count. Pipe 0 drops a repeated packet until its slot is complete;
-/// then the packet passes through all pipes, and so repairs one that was lost in the chip's buffer.
+/// Each pipe has its own bitmap and count. Pipe 0 drops a repeated packet until its slot is
+/// complete; then the packet passes through all pipes, and so repairs one that was lost in the
+/// chip's buffer.
 ///
 /// With timeouts a phase register tells new packets from late ones, and an age register counts the
 /// packet generator's sweeps. A slot that is too old is closed in a pass of its own. Packet ids

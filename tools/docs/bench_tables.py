@@ -80,7 +80,7 @@ def _megabytes(size_bytes: int) -> str:
 
 
 def verdict(results: dict) -> str:
-    """Six lines: where Tributary is faster, where it is slower, and why."""
+    """A line for each kind of case: whether Tributary is faster or slower there, and why."""
     equal = Race(results["race-equal"])
     race, packets = Race(results["race"]), Race(results["race-pkt1500"])
     memory, late = Race(results["race-shm"]), Race(results["race-straggler"])
@@ -94,21 +94,28 @@ def verdict(results: dict) -> str:
     single = packets.matching(net="netns-pkt1500", **large)
     single_shaped = packets.matching(net="netns-1gbit-pkt1500", **large)
     straggling = late.matching(net="lo+straggler")
+    no_spare = [one for one in on_equal if one["servers"] == 0]
+    spare = [one for one in on_equal if one["servers"] > 0]
     lines = [
-        ["Every link 1 Gbit/s, servers' too; 100 MB", on_equal, _ratios_by_servers(on_equal),
+        ["Every link 1 Gbit/s, servers' too; 100 MB, no spare machine", no_spare, _ratios(no_spare),
          "Aggregators on all machines share the sums, so no link carries more than in a ring."],
+        ["The same, with spare machines as servers", spare, _ratios_by_servers(spare),
+         "Each spare machine takes a part of the sums from the workers' links."],
         ["Workers' links 1 Gbit/s, the server's without limit; 100 MB", shaped, _ratios(shaped),
          "A worker sends its tensor once. In a ring of 4 or 6 it sends 1.5 or 1.67 tensors."],
         ["One of four workers is 1 s late; 10 MB", straggling, _ratios(straggling),
          "Mitigation completes a block without the late worker. The others wait for it."],
         ["Cores limit: network and workers share two; 100 MB", unshaped, _ratios(unshaped),
          f"A worker takes {series(cpu)} times the CPU time of a worker in a ring, and the server needs the cores, too."],
-        ["Cores limit; 1 MB, or shared memory", small + shared,
-         f"{_ratios(small)}; {min(_values(shared)):.2f} to {max(_values(shared)):.2f}",
+        ["Cores limit; 1 MB", small, _ratios(small),
          "The server is one more process that needs a core. Open MPI's ring has none."],
-        ["Cores limit; real packets of 1500 bytes, 100 MB", single + single_shaped,
-         f"{_ratios(single)}; with 1 Gbit/s {_ratios(single_shaped)}",
+        ["Cores limit; Tributary over shared memory, the peer over TCP on loopback", shared,
+         f"{_range(_values(shared))}; over Open MPI's shared memory {_range(_over_ompi_shm(memory))}",
+         "The server is one more process that needs a core."],
+        ["Cores limit; real packets of 1500 bytes, 100 MB", single, _ratios(single),
          "Each packet crosses the kernel by itself, and costs five times the CPU time."],
+        ["The same, workers' links 1 Gbit/s", single_shaped, _ratios(single_shaped),
+         "The cores limit Tributary before its links do."],
     ]
     return table(["where", "Tributary is", "its time over the fastest TCP peer's", "why"],
                  [[where, _judge(cases), shown, why] for where, cases, shown, why in lines])
@@ -120,6 +127,17 @@ def _values(cases: list[dict]) -> list[float]:
 
 def _ratios(cases: list[dict]) -> str:
     return series(_values(cases))
+
+
+def _range(values: list[float]) -> str:
+    return f"{min(values):.2f} to {max(values):.2f}"
+
+
+def _over_ompi_shm(race: Race) -> list[float]:
+    """Returns Tributary's time over that of Open MPI's shared memory, for each case of `shm`."""
+    cases = [{key: one[key] for key in ("net", "workers", "bytes", "loss")}
+             for one in race.matching(net="shm")]
+    return [race.ms("tributary", **case) / race.ms("ompi-shm", **case) for case in cases]
 
 
 def _by_workers(cases: list[dict]) -> dict[int, list[dict]]:

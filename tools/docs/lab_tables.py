@@ -167,10 +167,10 @@ def _alternatives(rows: Rows) -> list[str]:
 
 
 def _compare(cells: Cells) -> list[str]:
-    waits = cells.at("switchml-256", straggling=0.16)["iteration_ms"]
-    trio = cells.at("trio-ml", straggling=0.16)["iteration_ms"]
+    waits = _cell_with_error(cells.at("switchml-256", straggling=0.16))
+    trio = _cell_with_error(cells.at("trio-ml", straggling=0.16))
     return ["[compare](#5-comparing)", "ResNet50 with 16 % straggling, nine back ends", NONE,
-            f"{number(trio, 3)} ms on Trio-ML, {number(waits, 3)} on SwitchML", NONE,
+            f"{trio} ms on Trio-ML, {waits} on SwitchML", NONE,
             "timeouts of 10 ms cost as much as they save of so short an iteration"]
 
 
@@ -240,10 +240,19 @@ def trio_13(results: dict) -> str:
                       for way in ("skip", "compute")],
                     _with_range(rows.at(f"{model} speed-up of free mitigation{reading}", x)),
                     number(rows.at(f"{model} speed-up skip{reading}", x)["paper"], 3),
-                    percent(skip["skipped"], 3), percent(compute["degraded"], 3)])
+                    *_shares(skip, compute)])
     return table(["network", "p", "ideal", "waiting switch", "SwitchML-256", "Trio-ML skips",
                   "Trio-ML computes", "speed-up, skips", "speed-up, computes", "free mitigation",
-                  "paper", "skipped", "degraded, computes"], lines)
+                  "paper", *SHARES], lines)
+
+
+SHARES = ["degraded, skips", "skipped, skips", "degraded, computes"]
+
+
+def _shares(skip: dict, compute: dict) -> list[str]:
+    """Returns the cells of SHARES. Workers that compute skip nothing, and no sum is missed here."""
+    assert compute["skipped"] == skip["missed"] == compute["missed"] == 0
+    return [percent(skip["degraded"], 3), percent(skip["skipped"], 3), percent(compute["degraded"], 3)]
 
 
 def _with_error(row: dict) -> str:
@@ -265,10 +274,9 @@ def trio_13_iteration(results: dict) -> str:
     for x in rows.xs("speed-up compute"):
         skip, compute = (rows.at(f"speed-up {way}", x) for way in ("skip", "compute"))
         lines.append([number(x, 3), _with_range(rows.at("speed-up of free mitigation", x)),
-                      _with_range(skip), _with_range(compute), percent(skip["skipped"], 3),
-                      percent(compute["degraded"], 3)])
+                      _with_range(skip), _with_range(compute), *_shares(skip, compute)])
     return table(["iteration without stragglers, ms", "free mitigation", "Trio-ML skips",
-                  "Trio-ML computes", "skipped", "degraded, computes"], lines)
+                  "Trio-ML computes", *SHARES], lines)
 
 
 def trio_13_settings(results: dict) -> str:
@@ -280,10 +288,9 @@ def trio_13_settings(results: dict) -> str:
         lines.append([name, number(rows.here(f"{name}: waiting", 16)),
                       number(rows.here(f"{name}: trio-ml skip", 16)),
                       number(rows.here(f"{name}: trio-ml compute", 16)), _with_error(skip),
-                      _with_error(compute), percent(skip["skipped"], 3),
-                      percent(compute["degraded"], 3)])
+                      _with_error(compute), *_shares(skip, compute)])
     return table(["setting", "waiting switch, ms", "Trio-ML skips, ms", "Trio-ML computes, ms",
-                  "speed-up, skips", "speed-up, computes", "skipped", "degraded, computes"], lines)
+                  "speed-up, skips", "speed-up, computes", *SHARES], lines)
 
 
 def _ideal(rows: Rows, model: str) -> float:
@@ -308,10 +315,10 @@ def trio_12(results: dict) -> str:
                             for system in systems],
                           _with_error(skip), _with_error(compute), number(skip["paper"], 3),
                           fixed(compute["here"] / compute["paper"], 3),
-                          percent(skip["skipped"], 3), percent(compute["degraded"], 3)])
+                          *_shares(skip, compute)])
     return table(["network", "all wait, s", "Trio-ML skips, s", "Trio-ML computes, s",
                   "speed-up, skips", "speed-up, computes", "paper",
-                  "ratio, computes", "skipped", "degraded, computes"], lines)
+                  "ratio, computes", *SHARES], lines)
 
 
 # --- Figures of the SwitchML paper ---------------------------------------------------------------
@@ -402,7 +409,23 @@ def _by_case(cells: Cells, key: str, head: str, write) -> str:
 
 
 def compare(results: dict) -> str:
-    return _by_case(Cells(only(results)), "straggling", "straggling", lambda p: percent(p, 2))
+    cells = Cells(only(results))
+    calm, straggling = cells.values("straggling")
+    lines = []
+    for backend in cells.values("backend"):
+        cell = cells.at(backend, straggling=straggling)
+        shares = [percent(cell[f"{share}_fraction"], 3) for share in ("degraded", "skipped", "missed")]
+        lines.append([backend, number(cells.at(backend, straggling=calm)["iteration_ms"]),
+                      _cell_with_error(cell), *shares])
+    return table(["back end", f"{percent(calm, 2)} straggling, ms", f"{percent(straggling, 2)}, ms",
+                  "degraded", "skipped", "missed"], lines)
+
+
+def _cell_with_error(cell: dict) -> str:
+    """Returns "107.2 ± 1.3", with the standard error; a back end without chance has none."""
+    error = cell["standard_error"]
+    mean = number(cell["iteration_ms"])
+    return f"{mean} ± {error:.2g}" if error else mean
 
 
 def compare_network(results: dict) -> str:
@@ -424,7 +447,7 @@ def compare_time_outs(results: dict) -> str:
         return lambda cell: number(cell[key], 3)
 
     return table(["", *backends], [
-        line("iteration, ms", lambda cell: number(cell["iteration_ms"], 3)),
+        line("iteration, ms", _cell_with_error),
         line("results without every worker, %", lambda cell: number(cell["degraded_fraction"] * 100, 3)),
         line("results of blocks that some worker did not compute, %",
              lambda cell: number(cell["skipped_fraction"] * 100, 3)),

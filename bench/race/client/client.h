@@ -4,8 +4,8 @@
 ///
 /// Model:   A lap is `reductions` all-reduces of `bytes` each, one after the other. Tensors are
 ///          filled before the lap and checked after it. All workers of a system start a lap at the
-///          race's "go" and check it at its "check", so no lap overlaps a peer's filling or checking.
-///          A lap's cost is the process's CPU time and its interface's counters.
+///          race's "go" and check it at its "check", so no lap overlaps a peer's filling or
+///          checking. A lap's cost is the process's CPU time and its interface's counters.
 /// Units:   Bytes of float32, also where a system reduces float16; times in nanoseconds.
 /// Threads: One; the system may have more.
 /// Errors:  Values; also sent to the race as "failed".
@@ -57,14 +57,16 @@ void add_client_options(CLI::App& command, ClientConfig& config);
 /// @return the elements with partial sums; usually none.
 using Reduce = std::function<Result<std::vector<PartialSum>>(std::span<float> tensor)>;
 
-/// The same for float16, given by their bits.
+/// One all-reduce in place of float16 values, given by their bits.
+/// @return the elements with partial sums; usually none.
 using ReduceHalves = std::function<Result<std::vector<PartialSum>>(std::span<uint16_t> tensor)>;
 
 /// Connects to the race and runs laps until the race says "end".
 /// @param tolerance  The largest errors that are not wrong.
 Result<void> run_laps(const ClientConfig& config, const Reduce& reduce,
                       const Tolerance& tolerance = {});
-/// Does the same with float16 tensors. They are made before a lap, and read after it.
+/// Runs laps as run_laps() does, with float16 tensors. They are made before a lap, and read after
+/// it.
 Result<void> run_half_laps(const ClientConfig& config, const ReduceHalves& reduce);
 
 /// Moves the calling thread, and threads it starts later, into the named network namespace. Open
@@ -77,7 +79,7 @@ struct InterfaceBytes {
   uint64_t tx = 0;
 };
 [[nodiscard]] InterfaceBytes interface_bytes(const std::string& interface);
-/// The same from the file's text.
+/// Reads the bytes of an interface from the text of the kernel's file.
 [[nodiscard]] InterfaceBytes interface_bytes_in(const std::string& text,
                                                 const std::string& interface);
 

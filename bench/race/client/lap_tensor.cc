@@ -11,7 +11,7 @@ constexpr uint32_t kPatternBias = 1 << 15;
 constexpr float kUnit = 1.0F / (1 << kFractionBits);
 
 // The compiler's own float16 converts in software or by F16C, and rounds to nearest, ties to even.
-// The programs of the rivals do not link host/half_format.h.
+// The programs of the rivals do not link host/formats/half_format.h.
 uint16_t half_of(float value) { return std::bit_cast<uint16_t>(static_cast<_Float16>(value)); }
 float float_of(uint16_t bits) { return static_cast<float>(std::bit_cast<_Float16>(bits)); }
 

@@ -49,9 +49,9 @@ void from_halves(std::span<const uint16_t> halves, std::span<float> tensor);
 /// Adds halves, each sum rounded to float16.
 void add_halves(const uint16_t* from, uint16_t* to, size_t count);
 
-/// Counts the elements that differ from the expected sum by more than the tolerance. In `partial` ranges
-/// (ascending, without overlap) that is the sum for their weight, elsewhere the sum over `workers`
-/// ranks. Ranges that do not fit make all elements wrong.
+/// Counts the elements that differ from the expected sum by more than the tolerance. In `partial`
+/// ranges (ascending, without overlap) that is the sum for their weight, elsewhere the sum over
+/// `workers` ranks. Ranges that do not fit make all elements wrong.
 [[nodiscard]] uint64_t count_wrong(std::span<const float> tensor, uint32_t workers,
                                    uint32_t reduction, std::span<const PartialSum> partial,
                                    const Tolerance& tolerance = {});

@@ -4,6 +4,7 @@
 'use strict';
 (() => {
   const kEveryMs = 1000;
+  const kAnswerMs = 5000;  // A server that takes longer hangs, or is stopped.
   const kSamples = 120;
   const kEventsMax = 500;
   const kEventColumns = ['time', 'level', 'event'];
@@ -188,7 +189,7 @@
   }
 
   async function ask(path) {
-    const answer = await fetch(path, {cache: 'no-store'});
+    const answer = await fetch(path, {cache: 'no-store', signal: AbortSignal.timeout(kAnswerMs)});
     if (answer.status === 401) throw new Error('The server asks for the token: log in again');
     if (!answer.ok) throw new Error((await answer.json()).error || `Status ${answer.status}`);
     return answer.json();
@@ -270,7 +271,8 @@
       live.textContent = `Up for ${count(Math.floor(status.uptime_s))} s`;
     } catch (error) {
       live.className = 'lost';
-      live.textContent = error instanceof TypeError ? 'The server does not answer' : error.message;
+      const isSilent = error instanceof TypeError || error.name === 'TimeoutError';
+      live.textContent = isSilent ? 'The server does not answer' : error.message;
     }
   }
 

@@ -89,7 +89,8 @@ TEST(GuardProgram, DropsACulpritSource) {
   EXPECT_TRUE(bed.send(at(seconds(6)), syn_from("192.0.2.2")));
 }
 
-/// Sends UDP packets of a loud source and of a quiet one of another network to the same destination.
+/// Sends UDP packets of a loud source and of a quiet one of another network to the same
+/// destination.
 /// @return how many of the quiet one's packets were dropped.
 uint64_t quiet_drops(Bed& bed, uint32_t loud_pps, Duration length) {
   const BuiltFrame loud = udp_frame("10.0.0.1:1000", kServer);

@@ -169,7 +169,7 @@ inline std::string name_of(const wire::IpfixFlow& flow) {
          std::to_string(flow.customer_vlan);
 }
 
-/// The same name, from a frame.
+/// Names the flow of a frame as its IPFIX flow is named.
 inline std::string name_of(const FrameSpec& spec) {
   const auto address = [&](uint32_t low) {
     std::array<uint8_t, 16> bytes{};

@@ -13,7 +13,7 @@ namespace {
 
 using wire::FlowEndReason;
 
-// --- By hand: idle after 100 ms, active for 1 s ---------------------------------------------------
+// --- By hand: idle after 100 ms, active for 1 s --------------------------------------------------
 
 TEST(Expiry, IdleFlowEndsAtTheSecondScan) {
   LiveBed bed(small_config());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: packets and timers of few flows as many threads of the suspending machine, whose XTXNs are
-// served in thousands of random orders. Every packet must be in exactly one record or one refusal
-// counter, to the byte.
+// Method: packets and timers of few flows as many threads of the suspending machine, whose XTXNs
+// are served in thousands of random orders. Every packet must be in exactly one record or one
+// refusal counter, to the byte.
 #include <gtest/gtest.h>
 
 #include <memory>

@@ -236,6 +236,15 @@ TEST(Telemetry, RefusesMemoryThatIsTooSmall) {
   EXPECT_FALSE(TelemetryState::create(no_sram, small_config(), Instant()).has_value());
 }
 
+TEST(Telemetry, ExportsTheTimesOfANewEpoch) {
+  LiveBed bed(small_config());
+  bed.packet(frame_of({}), at_ms(1));
+  bed.state().set_epoch(kEpochNs + 7'000'000'000);  // The system clock was 7 s late.
+  bed.stop(at_ms(5));
+  EXPECT_EQ(bed.take_flows().at(0).start_ns, kEpochNs + 7'000'000'000 + 1'000'000);
+  EXPECT_EQ(bed.collector().messages()[0].decoded.export_time_s, 1'600'000'007U);
+}
+
 TEST(Telemetry, ClampsTimesThatIpfixCannotExpress) {
   TelemetryConfig config = small_config();
   config.epoch_ns = 0;

@@ -70,7 +70,7 @@ class Bed {
   void run();
   /// Calls inject() and run().
   void deliver(const Bytes& payload, const Endpoint& from);
-  /// Does the same for worker `source`.
+  /// Delivers a plain contribution of worker `source`.
   void contribute(uint32_t source, uint32_t block_id, uint16_t gen_id, const Values& gradients) {
     deliver(plain_bytes(source, block_id, gen_id, gradients), worker(source));
   }
@@ -139,7 +139,7 @@ std::vector<Member> join_all(Bed& bed, uint64_t nonce_base = 1000, uint8_t job_i
 /// Expects that injecting `payload` counts `reason` once, with its size, and has no other effect:
 /// no other counter, no packet, no block record, no buffer.
 void expect_refused(Bed& bed, const Bytes& payload, const Endpoint& from, Outcome reason);
-/// Does the same for the one packet that `inject` injects.
+/// Expects that the one packet that `inject` injects counts `reason` once and has no other effect.
 void expect_refused(Bed& bed, const std::function<void()>& inject, Outcome reason);
 
 }  // namespace tributary::trio_ml

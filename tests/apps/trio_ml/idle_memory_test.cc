@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: sessions on a live machine in virtual time. A buffer whose bytes read as zero is back with
-// the operating system: a session leaves its sums there.
+// Method: sessions on a live machine in virtual time. A buffer whose bytes read as zero is back
+// with the operating system: a session leaves its sums there.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: results that one rank owns. Bytes and repairs by hand: one aggregator, a tree, late ranks,
-// disagreement, sources that take no receipts, seals. Then random blocks with and without owners to
-// the live machine and to both fidelities of the modelled one, which must send the same bytes.
+// Method: results that one rank owns. Bytes and repairs by hand: one aggregator, a tree, late
+// ranks, disagreement, sources that take no receipts, seals. Then random blocks with and without
+// owners to the live machine and to both fidelities of the modelled one, which must send the same
+// bytes.
 #include <gtest/gtest.h>
 
 #include <algorithm>

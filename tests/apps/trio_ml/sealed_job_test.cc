@@ -131,8 +131,8 @@ TEST_F(SealedJob, ReplayedLeaveDoesNotEndTheSession) {
   EXPECT_FALSE(bed_.session().has_left(0));
 }
 
-// A worker sends its leave several times. Copies must not look like forgeries, whether they arrive after the
-// session's end or in the next session.
+// A worker sends its leave several times. Copies must not look like forgeries, whether they arrive
+// after the session's end or in the next session.
 TEST_F(SealedJob, CopiesOfALeaveAreOfAnEarlierSession) {
   std::vector<Bytes> copies;
   for (SealedMember& member : members_) {
@@ -199,8 +199,8 @@ TEST_F(SealedJob, StrangerWithoutTheSecretGetsNoState) {
   EXPECT_EQ(bed_.counted(Outcome::kWrongAuthentication), 1U);
 }
 
-// A rank's first process ends, and a second one takes its place. The joins of the first one must not
-// take it back, although their cookie is still valid.
+// A rank's first process ends, and a second one takes its place. The joins of the first one must
+// not take it back, although their cookie is still valid.
 TEST_F(SealedJob, JoinsOfAnEarlierProcessAreReplays) {
   const Bytes old_join = members_[0].last_join;
   for (SealedMember& member : members_) {
@@ -231,8 +231,9 @@ TEST_F(SealedJob, JoinsOfAProcessThatNeverHeldThePlaceAreReplays) {
   expect_refused(bed_, processes[1].last_join, worker(0), Outcome::kReplayed);
 }
 
-// More processes than the aggregator remembers follow each other while the cookie of the first one is
-// valid, as in a crash loop. Its join then gets a new cookie at most, which its sender cannot seal.
+// More processes than the aggregator remembers follow each other while the cookie of the first one
+// is valid, as in a crash loop. Its join then gets a new cookie at most, which its sender cannot
+// seal.
 TEST_F(SealedJob, JoinsOfAForgottenProcessDoNotCount) {
   for (SealedMember& member : members_) {
     bed_.deliver(member.control(MessageType::kLeave), worker(member.member().source));
@@ -242,7 +243,8 @@ TEST_F(SealedJob, JoinsOfAForgottenProcessDoNotCount) {
   for (uint64_t i = 0; i < 20; i++) processes.emplace_back(0, 500 + i);
   for (SealedMember& process : processes) {
     Reason reason = Reason::kNone;
-    // Its first accepted join may make the session forget a process, so that it needs another cookie.
+    // Its first accepted join may make the session forget a process, so that it needs another
+    // cookie.
     for (int repeat = 0; repeat < 4; repeat++) {
       reason = process.join(bed_).at(0).message.body.reason;
     }

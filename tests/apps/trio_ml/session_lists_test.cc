@@ -57,7 +57,8 @@ TEST_F(SessionLists, WorkersWithDifferentListsAreAllRefused) {
   EXPECT_NE(session_.number(), 0U);
 }
 
-// The digest of an honest list covers its weights; a worker that states another share is refused, too.
+// The digest of an honest list covers its weights; a worker that states another share is refused,
+// too.
 TEST_F(SessionLists, WorkersWithDifferentSharesAreAllRefused) {
   JobConfig job = kJob;
   job.asynchronous = true;
@@ -122,7 +123,8 @@ TEST_F(SessionLists, RefusesALowerAggregatorWithRanksOfAnother) {
   EXPECT_EQ(join(1, 0b00111).reply, MessageType::kPending);
 }
 
-// Sources 0 and 1 have the directory's list. Source 2 comes with two older lists before it has it too.
+// Sources 0 and 1 have the directory's list. Source 2 comes with two older lists before it has it
+// too.
 TEST_F(SessionLists, WorkerThatIsRedirectedLastIsNotRefused) {
   for (const uint64_t list : {8U, 9U}) {
     const uint64_t nonce = 100 + list;

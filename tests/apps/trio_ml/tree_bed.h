@@ -57,7 +57,7 @@ class Tree {
  public:
   using Windows = std::array<uint32_t, kLowerCount>;
 
-  /// @param windows Of the lower aggregators. The upper one has the largest.
+  /// @param windows Windows of the lower aggregators. The upper one has the largest.
   explicit Tree(engine::PacketLayer layer, bool mitigation = false, const Windows& windows = {8, 8})
       : upper_({.jobs = {upper_job(mitigation, *std::ranges::max_element(windows))},
                 .layer = layer,
@@ -107,7 +107,7 @@ class Tree {
     }
   }
 
-  /// Does the same while a lower aggregator is stopped and hears nothing.
+  /// Lets time pass while a lower aggregator is stopped and hears nothing.
   void pass_without(uint32_t stopped, Duration time) {
     stopped_ = &lower(stopped);
     pass(time);

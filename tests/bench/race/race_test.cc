@@ -133,7 +133,8 @@ TEST(Race, EverySystemGetsExactSumsOnTheLoopback) {
   expect_complete(config, run_race(config, kQuiet));
 }
 
-// The systems' processes run for long under a sanitizer, and EverySystemGetsExactSums runs them there.
+// The systems' processes run for long under a sanitizer, and EverySystemGetsExactSums runs them
+// there.
 constexpr const char* kTooSlow = "too slow with a sanitizer";
 
 TEST(Race, RacesInNamespacesOrExplainsTheSkip) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Method:  the scripts of a small program run in their shells: bash calls the function as readline
-//          does, fish completes a line itself, and zsh, whose completion needs a terminal, parses the
-//          script and defines its functions. A shell that is not installed is skipped.
+//          does, fish completes a line itself, and zsh, whose completion needs a terminal, parses
+//          the script and defines its functions. A shell that is not installed is skipped.
 #include "cli/completion/completion_scripts.h"
 
 #include <gmock/gmock.h>

@@ -11,7 +11,7 @@
 #include <cmath>
 #include <thread>
 
-#include "host/number_format.h"
+#include "host/formats/number_format.h"
 #include "tests/support/scratch_directory.h"
 #include "tests/support/seed.h"
 

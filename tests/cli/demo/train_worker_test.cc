@@ -8,7 +8,7 @@
 
 #include <memory>
 
-#include "host/number_format.h"
+#include "host/formats/number_format.h"
 #include "host/straggler_pattern.h"
 #include "tests/support/scratch_directory.h"
 

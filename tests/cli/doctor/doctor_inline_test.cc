@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: tunnels on the loopback interface, which need no rights, then ports that cannot be opened.
+// Method: tunnels on the loopback interface, which need no rights, then ports that cannot be
+//         opened.
 #include "cli/doctor/doctor_inline.h"
 
 #include <gmock/gmock.h>

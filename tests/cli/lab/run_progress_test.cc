@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: an inner observer by hand; on no terminal, and on a pseudo-terminal until the line appears.
+// Method: an inner observer by hand; on no terminal, and on a pseudo-terminal until the line
+//         appears.
 #include "cli/lab/run_progress.h"
 
 #include <gtest/gtest.h>

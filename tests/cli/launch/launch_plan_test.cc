@@ -175,8 +175,8 @@ TEST(LaunchPlan, ColocatedAggregatorListensOnTheFamiliesThatItsNameMayHave) {
   EXPECT_EQ(listens("[fd00::1],[fd00::2]", true), "[::]:12000");
 }
 
-// Each machine has the upper aggregator of its share, and a lower one for each share. All ranks have
-// the same list.
+// Each machine has the upper aggregator of its share, and a lower one for each share. All ranks
+// have the same list.
 TEST(LaunchPlan, LowerAggregatorsAddTheTensorsOfAMachine) {
   LaunchConfig config = two_machines(1);
   config.machines = {.workers = "10.0.0.1,10.0.0.2:7000"};
@@ -222,6 +222,8 @@ TEST(LaunchPlan, AggregatorFlagsThatExcludeEachOtherAreRefused) {
   EXPECT_THAT(with([](auto& c) { c.processes = 200; }), HasSubstr("more than 256 ranks"));
   EXPECT_THAT(with([](auto& c) { c.machines.workers = ""; }), HasSubstr("--servers needs"));
   EXPECT_THAT(with([](auto& c) { c.machines.workers = "one,one"; }), HasSubstr("one"));
+  EXPECT_THAT(with([](auto& c) { c.machines = {.workers = "65"}; }),
+              HasSubstr("--workers, --servers: 65 machines run an aggregator; allowed: up to 64"));
   EXPECT_THAT(with([](auto& c) { c.auth = auth::Mode::kHeader; }),
               HasSubstr("set TRIBUTARY_SECRET"));
 }

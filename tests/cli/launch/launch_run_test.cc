@@ -201,7 +201,8 @@ TEST_F(LaunchRun, DyingAggregatorEndsTheRanks) {
 class LaunchWithALoss : public LaunchRun {
  protected:
   LaunchWithALoss() { EXPECT_EQ(mkfifo(pipe_.c_str(), 0600), 0); }
-  /// @param rank What the rank does when the launcher knows of the loss: it has reaped aggregator 1.
+  /// @param rank What the rank does when the launcher knows of the loss: it has reaped aggregator
+  ///             1.
   LaunchPlan plan_of_loss(const std::string& other, const std::string& rank) {
     LaunchPlan plan = plan_of({"echo >" + pipe_ + "; " + until_lost() + "; " + rank});
     plan.shares = 2;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: keys as flags give them, and the body that the server gets; jobs as the server lists them,
-//         and their text.
+// Method: keys as flags give them, and the body that the server gets; jobs as the server lists
+//         them, and their text.
 #include "cli/operate/job_command.h"
 
 #include <gmock/gmock.h>

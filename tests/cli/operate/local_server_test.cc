@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: a server on a loopback port that answers as the test says. The commands that read its answers
-//         end with one line; none throws.
+// Method: a server on a loopback port that answers as the test says. The commands that read its
+//         answers end with one line; none throws.
 #include "cli/operate/local_server.h"
 
 #include <gmock/gmock.h>
@@ -132,7 +132,8 @@ TEST_F(LocalServerTest, WrongFlagsAreAUsageError) {
   EXPECT_THAT(errors_, HasSubstr("--url 'https://127.0.0.1:1' is not allowed"));
 }
 
-/// Returns whether a text has a byte that a terminal takes as a command: C0 but for newlines, DEL, C1.
+/// Returns whether a text has a byte that a terminal takes as a command: C0 but for newlines, DEL,
+/// C1.
 bool has_control(const std::string& text) {
   return std::ranges::any_of(
              text, [](char c) { return (c >= 0 && c < ' ' && c != '\n') || c == 0x7f; }) ||

@@ -89,5 +89,20 @@ TEST(PlanReport, RefusalsArePassedOn) {
   EXPECT_TRUE(report.error().text.starts_with("--workers=0"));
 }
 
+// A worker refuses a longer list. Machines without a share do not count.
+TEST(PlanReport, MoreThan64AggregatorsAreRefused) {
+  const auto error_of = [](PlanFlags flags) {
+    const auto report = make_plan_report({.flags = std::move(flags)});
+    return report ? std::string() : report.error().text;
+  };
+  EXPECT_EQ(error_of({.workers = "64"}), "");
+  EXPECT_EQ(error_of({.workers = "65", .servers = "64", .colocated = false}), "");
+  EXPECT_EQ(error_of({.workers = "64", .servers = "64"}),
+            "");  // The workers' machines get no share.
+  EXPECT_THAT(error_of({.workers = "65"}),
+              HasSubstr("--workers, --servers: 65 machines run an aggregator; allowed: up to 64"));
+  EXPECT_THAT(error_of({.workers = "65", .servers = "65"}), HasSubstr("65 machines run"));
+}
+
 }  // namespace
 }  // namespace tributary::cli

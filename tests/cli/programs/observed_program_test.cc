@@ -30,6 +30,7 @@ class TwoCores final : public programs::LiveService {
   }
   std::optional<uint32_t> late_core() const noexcept override { return std::nullopt; }
   std::vector<programs::ProgramEvent> take_events() override { return {}; }
+  void set_time_zero(io::CaptureTime) override {}
   std::optional<Error> problem() const override { return std::nullopt; }
   const std::vector<std::string>& warnings() const override { return warnings_; }
 

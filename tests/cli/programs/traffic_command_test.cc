@@ -174,6 +174,11 @@ TEST(TrafficCommand, RefusesInOneLine) {
 TEST(TrafficCommand, RefusesSettingsOfAnAbsentFlood) {
   EXPECT_THAT(refusal({"--flood-rate", "10"}), HasSubstr("--flood"));
   EXPECT_THAT(refusal({"--pulse-off-ms", "10"}), HasSubstr("--flood"));
+  EXPECT_EQ(refusal({"--flood", "syn", "--pulse-on-ms", "10"}),
+            "tributary traffic: --pulse-on-ms has no effect; allowed: none, or any with --flood "
+            "pulse\n");
+  EXPECT_THAT(refusal({"--flood", "amplification", "--pulse-off-ms", "10"}),
+              HasSubstr("--pulse-off-ms has no effect"));
   EXPECT_THAT(refusal({"--flash-crowd-start", "1"}), HasSubstr("--flash-crowd"));
 }
 

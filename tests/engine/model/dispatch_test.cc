@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: small engines by hand, then random starts and ends against the rule written as a loop over
-// all PPEs.
+// Method: small engines by hand, then random starts and ends against the rule written as a loop
+// over all PPEs.
 #include "engine/model/dispatch.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: hand-worked ways of one packet and of several, then random packets against a recurrence of
-// the fabric, the pass through a PPE and the port. Last, Trio-ML with the egress side.
+// Method: hand-worked ways of one packet and of several, then random packets against a recurrence
+// of the fabric, the pass through a PPE and the port. Last, Trio-ML with the egress side.
 #include "engine/model/egress.h"
 
 #include <gtest/gtest.h>
@@ -168,8 +168,8 @@ TEST_F(NarrowEgressTest, LeavingPacketsGoBeforeArrivingOnes) {
   for (uint32_t i = 0; i < 3; i++) bed_.arrive(kForward);
   bed_.run();
   ASSERT_EQ(bed_.left.size(), 3U);
-  // The thread: first packet 0 to 10 ns, second 10 to 20, the first's way out 20 to 40, the second's
-  // 40 to 60, the third packet 60 to 70, its way out 70 to 90.
+  // The thread: first packet 0 to 10 ns, second 10 to 20, the first's way out 20 to 40, the
+  // second's 40 to 60, the third packet 60 to 70, its way out 70 to 90.
   EXPECT_EQ(left_at(0), 4'000 + 10'400);
   EXPECT_EQ(left_at(1), 14'400 + 10'400);
   EXPECT_EQ(left_at(2), 24'800 + 10'400);

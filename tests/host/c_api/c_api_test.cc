@@ -15,7 +15,7 @@
 #include <thread>
 #include <vector>
 
-#include "host/half_format.h"
+#include "host/formats/half_format.h"
 #include "tests/host/c_api/c_api_bed.h"
 #include "tests/host/live_server.h"
 
@@ -23,6 +23,7 @@ namespace tributary::testing {
 namespace {
 
 using ::testing::Each;
+using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
 TEST(CApi, ReportsAbiVersionAndStatusNames) {
@@ -119,6 +120,22 @@ TEST(CApi, RefusesARootOutsideTheJob) {
                                    0, &raw),
             TRIBUTARY_INVALID);
   EXPECT_STREQ(tributary_error_text(), "root=1 is not allowed; allowed: 0 to 0");
+  EXPECT_EQ(raw, nullptr);
+}
+
+// Nobody would answer: an asynchronous job answers pushes.
+TEST(CApi, RefusesToReceiveFromAnAsynchronousJob) {
+  trio_ml::JobConfig job = Server::job_of(1);
+  job.asynchronous = true;
+  job.parameters = 10;
+  const Server server(job);
+  const std::vector<Rank> ranks = join_all(server.local(), 1, "&asynchronous=on");
+  std::vector<float> tensor(10);
+  tributary_operation* raw = nullptr;
+  EXPECT_EQ(tributary_receive_async(ranks[0].get(), tensor.data(), tensor.size(), TRIBUTARY_FLOAT32,
+                                    TRIBUTARY_SUM, &raw),
+            TRIBUTARY_INVALID);
+  EXPECT_THAT(tributary_error_text(), HasSubstr("only receives is not allowed with asynchronous"));
   EXPECT_EQ(raw, nullptr);
 }
 

@@ -11,7 +11,8 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
-/// Returns an Ethernet frame with a network header's first byte behind its types, and 60 bytes more.
+/// Returns an Ethernet frame with a network header's first byte behind its types, and 60 bytes
+/// more.
 Bytes frame_of(const std::vector<uint16_t>& types, uint8_t network_first) {
   Bytes frame(12);
   for (size_t i = 0; i < types.size(); i++) {

@@ -8,12 +8,9 @@
 #include <gtest/gtest.h>
 #include <linux/if_packet.h>
 #include <net/if.h>
-#include <sched.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <array>
-#include <cstdlib>
 #include <functional>
 #include <string>
 #include <thread>
@@ -21,40 +18,13 @@
 
 #include "base/byte_order.h"
 #include "io/frames/udp_frame.h"
+#include "tests/io/veth_wire.h"
 
 namespace tributary::io {
 namespace {
 
 using ::testing::HasSubstr;
 using Bytes = std::vector<std::byte>;
-
-bool run(const char* command) {
-  return std::system((std::string(command) + " >/dev/null 2>&1").c_str()) == 0;
-}
-
-/// Waits until the kernel has put the interface into operation, which follows its start a little
-/// later. Until then it drops all packets.
-bool comes_up(const std::string& interface) {
-  const std::string command = "ip link show " + interface + " | grep -q 'state UP'";
-  for (uint32_t i = 0; i < 1000; i++) {
-    if (run(command.c_str())) return true;
-  }
-  return false;
-}
-
-/// Calls `body` in a network namespace with a veth pair, wire_a and wire_b, that carries 4,200
-/// bytes. Skips the test if that is not allowed here.
-void on_a_wire(const std::function<void()>& body) {
-  bool made = false;
-  std::thread([&] {
-    made = geteuid() == 0 && unshare(CLONE_NEWNET) == 0 &&
-           run("ip link add wire_a mtu 4200 type veth peer name wire_b mtu 4200") &&
-           run("ip link set wire_a up") && run("ip link set wire_b up") && comes_up("wire_a") &&
-           comes_up("wire_b");
-    if (made) body();
-  }).join();
-  if (!made) GTEST_SKIP() << "needs root, network namespaces and the ip command";
-}
 
 std::unique_ptr<PacketPort> open(const std::string& text, bool lax_checksums = false) {
   const auto spec = parse_packet_port(text);

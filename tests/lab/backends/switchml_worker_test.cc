@@ -94,5 +94,23 @@ TEST(SwitchmlWorker, RefusesSettingsBeyondSwitchml) {
   EXPECT_THAT(check(scenario).error().text, HasSubstr("what divides the pool of 100 slots"));
 }
 
+TEST(SwitchmlWorker, RefusesATimeoutBeforeTheAnswerAndEndsWithTheShortestOne) {
+  Scenario scenario = of(Backend::kSwitchml256);
+  scenario.iterations = 1;
+  scenario.model = {
+      .kind = Model::kCustom, .bucket_bytes = {100'000}, .forward = {}, .backward = {}};
+  scenario.host.retransmission = true;
+  scenario.switchml.timeout = nanoseconds(100);
+  // 9.6 us, as for the default pool.
+  EXPECT_THAT(check(scenario).error().text,
+              HasSubstr("switchml.timeout_ms=0.0001 is not allowed; allowed with "
+                        "backend=switchml-256: at least 0.0096, the time of a round trip"));
+  scenario.switchml.timeout = nanoseconds(9'600);
+  run_well(scenario);
+  scenario.link.propagation = milliseconds(10);
+  scenario.switchml.timeout = Duration();
+  EXPECT_THAT(check(scenario).error().text, HasSubstr("switchml.timeout_ms=1 is not allowed"));
+}
+
 }  // namespace
 }  // namespace tributary::lab

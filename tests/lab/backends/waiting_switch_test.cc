@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: two or three sources simulated by hand: sums, duplicates, late copies, probes, packets for
-// another switch, quorums and timeouts. run_test.cc has whole runs.
+// Method: two or three sources simulated by hand: sums, duplicates, late copies, probes, packets
+// for another switch, quorums and timeouts. run_test.cc has whole runs.
 #include "lab/backends/waiting_switch.h"
 
 #include <gtest/gtest.h>

@@ -7,7 +7,7 @@
 
 #include <array>
 
-#include "host/worker_protocol.h"
+#include "host/trio_ml/worker_protocol.h"
 
 namespace tributary::lab {
 namespace {

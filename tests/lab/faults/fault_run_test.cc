@@ -41,8 +41,8 @@ FaultPlan steady(uint64_t seed, double loss, bool tree) {
 }
 
 // Loss is not straggling: not at the join, not in a tree, not at 5 %. The seeds are fixed, because
-// the promise concerns probabilities: at 10 %, one block in 300,000 was degraded in a tree, and none
-// without a tree.
+// the promise concerns probabilities: at 10 %, one block in 300,000 was degraded in a tree, and
+// none without a tree.
 TEST(FaultRun, LossAloneNeverDegradesABlock) {
   for (const double loss : {0.0, 0.01, 0.02, 0.05}) {
     for (const bool tree : {false, true}) {

@@ -47,7 +47,8 @@ class LossJudgeRule : public ::testing::Test {
     bytes.resize(encode_message(message, bytes.data()) + size_t{message.header.grad_cnt} * 4);
     return bytes;
   }
-  /// Source 1 contributes `waited` before block 0 ends without it; its cable loses `losses` packets.
+  /// Source 1 contributes `waited` before block 0 ends without it; its cable loses `losses`
+  /// packets.
   /// @return the number of verdicts.
   size_t verdicts_after(Duration waited, uint64_t losses, bool degraded = true) {
     LossJudge judge(kRound);

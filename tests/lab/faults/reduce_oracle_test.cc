@@ -8,7 +8,7 @@
 #include <array>
 #include <span>
 
-#include "host/number_format.h"
+#include "host/formats/number_format.h"
 
 namespace tributary::lab {
 namespace {

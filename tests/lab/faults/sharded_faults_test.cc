@@ -18,8 +18,8 @@ using ::testing::HasSubstr;
 
 constexpr uint32_t kWalks = testing::kIsSanitized ? 20 : 100;
 
-/// Four ranks on three aggregators, all equal; tensors large enough for all of them. Computing takes
-/// up to 50 ms, so the ranks notice faults at different times.
+/// Four ranks on three aggregators, all equal; tensors large enough for all of them. Computing
+/// takes up to 50 ms, so the ranks notice faults at different times.
 FaultPlan three_shards() {
   FaultPlan plan;
   plan.sharded = true;

@@ -97,8 +97,8 @@ FaultPlan overtaken(uint64_t seed, FaultMachine machine) {
   return plan;
 }
 
-// Two sets distinguish only two uses of a slot. The published switch adds later packets to the wrong
-// sum, and no end can detect it.
+// Two sets distinguish only two uses of a slot. The published switch adds later packets to the
+// wrong sum, and no end can detect it.
 TEST(SwitchmlFaults, OvertakenPacketsSpoilThePublishedSwitch) {
   uint64_t spoiled_sums = 0;
   for (uint64_t seed = 1; seed <= 10; seed++) {

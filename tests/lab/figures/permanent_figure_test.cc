@@ -24,6 +24,8 @@ TEST(Permanent, ExcludedWorkerCostsNothingUntilItReturns) {
   const double undisturbed = figure.rows.front().here;
   // The waiting switch ends no iteration meanwhile, and one long one.
   EXPECT_TRUE(std::isnan(mean_of(figure, "waiting-switch: while it stands still")));
+  EXPECT_GT(mean_of(figure, "waiting-switch: as it goes on"), 690);
+  EXPECT_LT(mean_of(figure, "waiting-switch: afterwards"), 1.02 * undisturbed);
   EXPECT_GT(mean_of(figure, "waiting-switch: all"), 18 * undisturbed + 690);
   // ResNet50 has seven windows, and each waits for 10 to 20 ms.
   const double partial = mean_of(figure, "trio-ml skip: while it stands still");

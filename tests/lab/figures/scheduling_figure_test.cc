@@ -32,8 +32,8 @@ TEST(Scheduling, TimesAreThoseByHand) {
     EXPECT_GT(at("speed-up"), 1.04);
     EXPECT_LE(at("speed-up"), 4.0 / 3);  // The forward pass is a third of the computation.
   }
-  // 10 Gbit/s carry ResNet-50 in 84 ms, with 68 ms of computation, and VGG-16 in 453 ms, with 129 ms:
-  // nearly all of a forward pass of 23 ms and of 43 ms is hidden.
+  // 10 Gbit/s carry ResNet-50 in 84 ms, with 68 ms of computation, and VGG-16 in 453 ms, with 129
+  // ms: nearly all of a forward pass of 23 ms and of 43 ms is hidden.
   EXPECT_NEAR(value_at(figure, "trio-ml, ResNet-50: speed-up, by hand", kGbps), 1.27, 0.01);
   EXPECT_NEAR(value_at(figure, "trio-ml, VGG-16: speed-up, by hand", kGbps), 1.095, 0.005);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: a small run of each program, whose counts are worked out by hand; then the texts of a node
-// made by hand. tests/engine/model/accounting_test.cc has the texts of rows.
+// Method: a small run of each program, whose counts are worked out by hand; then the texts of a
+// node made by hand. tests/engine/model/accounting_test.cc has the texts of rows.
 #include "lab/inspect/accounting.h"
 
 #include <gmock/gmock.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Method: on a network without limits of computation, times must match the formulas (SwitchML paper
-// §3, BytePS paper §2.2, §2.3 and §4.1.1) within headers and a few round trips, and so must the bytes
-// that a host sends.
+// §3, BytePS paper §2.2, §2.3 and §4.1.1) within headers and a few round trips, and so must the
+// bytes that a host sends.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -135,8 +135,8 @@ TEST(PeersRun, HostCostOfServersAddsTime) {
   Scenario scenario = only_network(Backend::kPsDedicated, 4);
   scenario.host.packet_cost = microseconds(1);
   const RunResult result = run_well(scenario);
-  // 8192 packets. A server receives a quarter from each of four workers and returns as many; a worker
-  // also sends and receives 8192. One microsecond each.
+  // 8192 packets. A server receives a quarter from each of four workers and returns as many; a
+  // worker also sends and receives 8192. One microsecond each.
   EXPECT_GE(result.mean_iteration, microseconds(16'384));
   EXPECT_LE(result.mean_iteration, microseconds(17'500));
   ASSERT_EQ(result.aggregators.size(), 4U);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: packets by hand; then rings of protocols whose packets pass through a list, in an order and
-// with losses chosen by the test, against plain sums.
+// Method: packets by hand; then rings of protocols whose packets pass through a list, in an order
+// and with losses chosen by the test, against plain sums.
 #include "lab/peers/ring_protocol.h"
 
 #include <gmock/gmock.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: destinations and packets by hand; sums through real servers are in peers_run_test.cc and in
-// tests/lab/run_test.cc.
+// Method: destinations and packets by hand; sums through real servers are in peers_run_test.cc and
+// in tests/lab/run_test.cc.
 #include "lab/peers/sharded_protocol.h"
 
 #include <gmock/gmock.h>
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/byte_order.h"
-#include "tests/host/protocol_bed.h"
+#include "tests/host/trio_ml/protocol_bed.h"
 
 namespace tributary::lab {
 namespace {
@@ -95,8 +95,8 @@ void tell(ShardedProtocol& protocol, uint32_t from, const wire::Message& message
       {.from = sender, .stored = std::span(bytes).first(size), .size_bytes = size}, Instant());
 }
 
-// Each server has half of the tensor, the fewest blocks that an aggregator is given. It counts blocks
-// and elements of its half from 0.
+// Each server has half of the tensor, the fewest blocks that an aggregator is given. It counts
+// blocks and elements of its half from 0.
 TEST(ShardedProtocol, DegradedRangesCoverTheWholeTensor) {
   constexpr uint64_t kNonce = 5;
   constexpr uint64_t kResultKey = 9;

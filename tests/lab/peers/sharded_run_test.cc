@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: on equal links without limits of computation, the time of an all-reduce must be equation 6
-// of the BytePS paper plus headers and the window's start and end. Then the same with the live
+// Method: on equal links without limits of computation, the time of an all-reduce must be equation
+// 6 of the BytePS paper plus headers and the window's start and end. Then the same with the live
 // aggregator's program and real sums, refusals, and links that are not equal.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: a clean wire, then each fault alone at a high rate, whose count must be what the packets show.
+// Method: a clean wire, then each fault alone at a high rate, whose count must be what the packets
+//         show.
 #include "lab/program_faults/faulty_wire.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: the campaign must notice each program with a planted bug, and pass the same program without it.
+// Method: the campaign must notice each program with a planted bug, and pass the same program
+//         without it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: random seeds of each program; then fixed seeds, in which all faults occur and a full store
-// refuses flows, and whose result is the same with any number of threads.
+// Method: random seeds of each program; then fixed seeds, in which all faults occur and a full
+// store refuses flows, and whose result is the same with any number of threads.
 #include "lab/program_faults/program_faults.h"
 
 #include <gmock/gmock.h>

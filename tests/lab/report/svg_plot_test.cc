@@ -83,7 +83,8 @@ TEST(SvgPlot, DrawsMarksAndErrorBars) {
                                  {.name = "here", .points = {{0, 5, 5}, {10, 5}}}}};
   const std::string svg = render_svg(plot);
   EXPECT_THAT(svg, HasSubstr("<circle class=\"mark s0\" cx=\"72.0\" cy=\"398.0\" r=\"5\"/>"));
-  // From 0 to 10 at x = 72, with end caps of 8 pixels. "here" gets the first colour but the paper's.
+  // From 0 to 10 at x = 72, with end caps of 8 pixels. "here" gets the first colour but the
+  // paper's.
   EXPECT_THAT(svg, HasSubstr("<path class=\"bar s1\" "
                              "d=\"M68.0 44.0h8.0M72.0 44.0V398.0M68.0 398.0h8.0\"/>"));
   EXPECT_EQ(occurrences(svg, "class=\"bar"), 1);

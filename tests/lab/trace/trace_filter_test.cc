@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: one packet's events by hand; then random traces against the simplest filter, which searches
-// all events for the packet's arrival.
+// Method: one packet's events by hand; then random traces against the simplest filter, which
+// searches all events for the packet's arrival.
 #include "lab/trace/trace_filter.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: the known loss before training; then every part of the gradient against finite differences;
-// then a falling loss along the gradient.
+// Method: the known loss before training; then every part of the gradient against finite
+// differences; then a falling loss along the gradient.
 #include "lab/training/language_model.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: the test plays the aggregator and returns the mean of all tensors; then a late worker, one
-// whose all-reduce failed, and workers that exchange parameters.
+// Method: the test plays the aggregator and returns the mean of all tensors; then a late worker,
+// one whose all-reduce failed, and workers that exchange parameters.
 #include "lab/training/virtual_training.h"
 
 #include <gtest/gtest.h>

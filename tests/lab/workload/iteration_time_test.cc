@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: two buckets by hand, then random workloads against a simulation that carries one packet of
-// the most urgent ready bucket in each step.
+// Method: two buckets by hand, then random workloads against a simulation that carries one packet
+// of the most urgent ready bucket in each step.
 #include "lab/workload/iteration_time.h"
 
 #include <gtest/gtest.h>
@@ -25,8 +25,8 @@ TEST(IterationTime, TwoBucketsByHand) {
   // of bucket 1 is over at 45, that of bucket 0 follows the last sum: 115 + 20.
   EXPECT_EQ(waiting_iteration(workload, std::array{us(100), us(5)}), us(155));
   EXPECT_EQ(least_iteration(workload, std::array{us(100), us(5)}), us(135));
-  // Bucket 0 takes 15: all sums are there at 30. By priority, bucket 1 takes 20 to 25, and bucket 0 the
-  // rest up to 30. The forward pass begins at 25 and has no gap: 25 + 40.
+  // Bucket 0 takes 15: all sums are there at 30. By priority, bucket 1 takes 20 to 25, and bucket 0
+  // the rest up to 30. The forward pass begins at 25 and has no gap: 25 + 40.
   EXPECT_EQ(waiting_iteration(workload, std::array{us(15), us(5)}), us(70));
   EXPECT_EQ(least_iteration(workload, std::array{us(15), us(5)}), us(65));
   // Without communication, computation remains.

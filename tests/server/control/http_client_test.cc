@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: a hostile server on a loopback port that sends any bytes, in parts, without an end, or one
-//         by one. The client ends with one line.
+// Method: a hostile server on a loopback port that sends any bytes, in parts, without an end, or
+//         one by one. The client ends with one line.
 #include "server/control/http_client.h"
 
 #include <fmt/format.h>

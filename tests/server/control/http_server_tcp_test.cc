@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: a server on a TCP port of the loopback interface: good requests, garbage, clients that are
-//         slow to send or to read, 1,000 connections, floods from one address, requests without an end, and a process without a free descriptor.
+// Method: a server on a TCP port of the loopback interface: good requests, garbage, clients that
+//         are slow to send or to read, 1,000 connections, floods from one address, requests without
+//         an end, and a process without a free descriptor.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -218,6 +219,29 @@ TEST_F(HttpServerTcp, ManyConnectionsDisplaceThoseOfTheirOwnAddress) {
   other.send("Host: h\r\n\r\n");
   EXPECT_THAT(other.receive(), StartsWith("HTTP/1.1 200"));
   EXPECT_GT(ended(ConnectionEnd::kDisplaced), kConnectionsMax - 2);
+}
+
+// Clients that have their answers and stay connected go before one that is still sending.
+TEST_F(HttpServerTcp, AnsweredConnectionsAreDisplacedFirst) {
+  constexpr size_t kFlood = kConnectionsMax + 8;
+  const auto began = std::chrono::steady_clock::now();
+  const TcpClient other(Endpoint::ipv4(0x7f000002, 0), at_);
+  other.send("GET /x HTTP/1.1\r\n");
+  std::vector<TcpClient> flood;
+  for (uint32_t i = 0; i < kFlood; i++) {
+    flood.emplace_back(at_);
+    flood.back().send(kGoodRequest);
+    ASSERT_TRUE(flood.back().wait_for(POLLIN, testing::kPatienceMs));
+  }
+  if (std::chrono::steady_clock::now() - began > kRequestWithin / 2) {
+    GTEST_SKIP() << "this machine is so slow that requests time out";
+  }
+  EXPECT_FALSE(other.is_disconnected());
+  other.send("Host: h\r\n\r\n");
+  EXPECT_THAT(other.receive(), StartsWith("HTTP/1.1 200"));
+  EXPECT_THAT(flood.front().receive(), StartsWith("HTTP/1.1 200"));
+  EXPECT_EQ(ended(ConnectionEnd::kAnswered), kFlood + 1);
+  EXPECT_EQ(ended(ConnectionEnd::kDisplaced), 0U);
 }
 
 TEST_F(HttpServerTcp, EndsWhileClientsAreConnected) {

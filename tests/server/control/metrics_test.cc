@@ -15,6 +15,7 @@ namespace tributary::control {
 namespace {
 
 using prometheus::MetricType;
+using ::testing::AllOf;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -99,6 +100,39 @@ TEST(Metrics, TextHasEveryPartOfTheServer) {
         "tributary_rank_silent_seconds{job=\"4\",rank=\"1\"} 1.5\n"}) {
     EXPECT_THAT(text, HasSubstr(line));
   }
+}
+
+TEST(Metrics, RankThatHasLeftIsNotSilent) {
+  const auto snapshot = [] {
+    server::Snapshot made = example();
+    made.jobs[0].sources[1].state = server::SourceState::kLeft;
+    return made;
+  };
+  const std::string text = metrics_text(Metrics(snapshot, "1.2"));
+  EXPECT_THAT(text, HasSubstr("tributary_rank_silent_seconds{job=\"4\",rank=\"0\"} 0\n"));
+  EXPECT_THAT(text, Not(HasSubstr("tributary_rank_silent_seconds{job=\"4\",rank=\"1\"}")));
+}
+
+// A worker that was killed while it waited reports nothing more. Its counts stay.
+TEST(Metrics, WaitOfAWorkerEndsWithItsReports) {
+  const auto text_of = [](server::SourceState state, Duration report_age) {
+    return metrics_text(Metrics(
+        [=] {
+          server::Snapshot made = example();
+          made.jobs[0].sources[0].state = state;
+          made.jobs[0].sources[0].report->at = made.at - report_age;
+          return made;
+        },
+        "1.2"));
+  };
+  const auto waits = HasSubstr("tributary_worker_wait_seconds{job=\"4\",rank=\"0\"} 1.25\n");
+  const auto waits_no_more =
+      AllOf(HasSubstr("tributary_worker_wait_seconds{job=\"4\",rank=\"0\"} 0\n"),
+            HasSubstr("tributary_worker_blocks_total{job=\"4\",rank=\"0\"} 21\n"));
+  EXPECT_THAT(text_of(server::SourceState::kMember, milliseconds(3500)), waits);
+  EXPECT_THAT(text_of(server::SourceState::kMember, milliseconds(3501)), waits_no_more);
+  EXPECT_THAT(text_of(server::SourceState::kSilent, Duration()), waits_no_more);
+  EXPECT_THAT(text_of(server::SourceState::kLeft, Duration()), waits_no_more);
 }
 
 TEST(Metrics, SwitchmlServerHasSessionsAndNoJobs) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: the check by hand first; then the answer to each question and command of a server that has
-//         everything, against the description. tests/system/control_test.cc asks real servers.
+// Method: the check by hand first; then the answer to each question and command of a server that
+//         has everything, against the description. tests/system/control_test.cc asks real servers.
 #include "server/control/schemas.h"
 
 #include <gmock/gmock.h>

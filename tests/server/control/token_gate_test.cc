@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: requests made by hand, with each kind of token and without one, at chosen times; each answer
-// and its counter.
+// Method: requests made by hand, with each kind of token and without one, at chosen times; each
+// answer and its counter.
 #include "server/control/token_gate.h"
 
 #include <gmock/gmock.h>

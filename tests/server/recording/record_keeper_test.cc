@@ -1,18 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: an appliance in this process with one worker. Recordings by command and by signal, switched
-//         off and on, and a folder that disappears.
+// Method: an appliance in this process with one worker. Recordings by command and by signal,
+//         switched off and on, stalls while it is off, and a folder that disappears.
 #include "server/recording/record_keeper.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <filesystem>
+#include <thread>
 
 #include "host/communicator.h"
 #include "io/file_descriptor.h"
 #include "recorder/recording.h"
 #include "tests/support/scratch_directory.h"
+#include "tests/support/udp_peer.h"
 
 namespace tributary::server {
 namespace {
@@ -24,8 +28,8 @@ class RecordKeeperTest : public ::testing::Test {
   RecordKeeperTest()
       : nowhere_(open("/dev/null", O_WRONLY | O_CLOEXEC)), log_({.file = nowhere_.get()}) {
     auto started = Appliance::start({.listen = Endpoint::ipv4(0x7f000001, 0),
-                                     .memory_mb = 64,
-                                     .jobs = {{.id = 1, .sources = 1}},
+                                     .memory_mb = 128,
+                                     .jobs = {{.id = 1, .sources = 1}, two_ranks(2), two_ranks(3)},
                                      .record_events = 1024,
                                      .record_name = "rack1"});
     if (started) appliance_ = *std::move(started);
@@ -40,6 +44,20 @@ class RecordKeeperTest : public ::testing::Test {
     ASSERT_TRUE(worker.has_value()) << worker.error().text;
     std::vector<int32_t> tensor(400, 1);
     EXPECT_EQ((*worker)->all_reduce(std::span<int32_t>(tensor)).status, host::Status::kOk);
+  }
+  static trio_ml::JobConfig two_ranks(uint8_t job) {
+    return {.id = job, .sources = 2, .block_cnt_max = 256, .block_grad_max = 8};
+  }
+  /// Lets a block of the job wait for rank 1, and returns when the wait is old enough to be shown.
+  void stall(uint8_t job) {
+    std::array<std::byte, wire::TrioMlHeader::kBytes + sizeof(int32_t)> packet{};
+    wire::encode_header({.job_id = job, .block_id = 7, .src_id = 0, .grad_cnt = 1}, packet.data());
+    peer_.send(packet, appliance_->local());
+    const auto waits = [&] {
+      return std::ranges::any_of(find_waits(appliance_->snapshot()),
+                                 [job](const Wait& wait) { return wait.job == job; });
+    };
+    while (!waits()) std::this_thread::yield();
   }
   static recorder::Recording read(const std::string& bytes) {
     const auto recording = recorder::read_recording(std::as_bytes(std::span(bytes)));
@@ -59,6 +77,7 @@ class RecordKeeperTest : public ::testing::Test {
 
   const testing::ScratchDirectory scratch_;
   const io::FileDescriptor nowhere_;
+  const testing::UdpPeer peer_;
   Log log_;
   std::unique_ptr<Appliance> appliance_;
 };
@@ -104,6 +123,24 @@ TEST_F(RecordKeeperTest, SignalWritesAFileAndALine) {
   ASSERT_EQ(rows.size(), 1U);
   EXPECT_EQ(rows[0]["event"], "recording_written");
   EXPECT_EQ(rows[0]["path"], path);
+}
+
+TEST_F(RecordKeeperTest, StallThatBeganWhileItWasOffGetsNoFile) {
+  ASSERT_NE(appliance_, nullptr);
+  auto keeper = RecordKeeper::start({.folder = scratch_.path(), .stall_after = milliseconds(1)},
+                                    *appliance_, log_);
+  ASSERT_TRUE(keeper.has_value()) << keeper.error().text;
+  (*keeper)->set_on(false);
+  stall(2);
+  (*keeper)->look();
+  EXPECT_EQ((*keeper)->state()["last_file"], "");
+  (*keeper)->set_on(true);
+  (*keeper)->look();
+  EXPECT_EQ((*keeper)->state()["last_file"], "");
+  stall(3);
+  (*keeper)->look();
+  EXPECT_THAT((*keeper)->state()["last_file"].get<std::string>(), HasSubstr("-stall.trec"));
+  EXPECT_EQ((*keeper)->files().size(), 1U);
 }
 
 TEST_F(RecordKeeperTest, FolderThatIsGoneIsOneLineAndTheServerGoesOn) {
