@@ -242,9 +242,8 @@ class LiveServiceOf final : public LiveService {
       constexpr uint32_t kMax = Instance::kCoresMax;
       if (cores > kMax) {
         return failure(fmt::format(
-            "--cores={} is refused; allowed for the program {}: {}, because each core has a state "
-            "of "
-            "its own",
+            "--cores={} is refused; allowed for the program {}: {}, because each core has a "
+            "state of its own",
             cores, Instance::settings().name(), kMax == 1 ? "1" : fmt::format("1 to {}", kMax)));
       }
     }

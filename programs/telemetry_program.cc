@@ -107,8 +107,7 @@ class TelemetryInstance {
     if (!settings.is_written("collector")) return {};
     return failure(
         "collector has no effect over a capture; allowed: none, or any with tributary serve; to "
-        "keep "
-        "the records: --records or --ipfix");
+        "keep the records: --records or --ipfix");
   }
   static Result<CaptureOutput::MessageHandler> message_handler(const RunRequest& request) {
     auto created = FlowRecords::create(request.records, request.ipfix);

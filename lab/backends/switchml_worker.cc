@@ -42,7 +42,7 @@ std::optional<Refusal> check_timeout(const Scenario& scenario, const BackendKind
   const double round_trip_ms = in_seconds(link_of(scenario, *backend.switchml).round_trip) * 1e3;
   if (timeout_ms >= round_trip_ms) return {};
   return refused_by_backend(
-      backend, "switchml.timeout_ms", fmt::format("{}", timeout_ms),
+      backend, "switchml.timeout_ms", fmt::format("{:.6g}", timeout_ms),
       fmt::format("at least {}, the time of a round trip", std::ceil(round_trip_ms * 1e4) / 1e4));
 }
 
