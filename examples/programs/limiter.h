@@ -44,7 +44,8 @@ struct Source {
 struct Limiter {
   static constexpr std::string_view kName = "limiter";
   static constexpr std::string_view kSummary = "Limits the traffic of each IPv4 source to a rate";
-  /// The flows of a source would spread over several cores, each of which would grant it the rate.
+  /// With several cores, the flows of a source would spread over them, and each core would grant
+  /// the source its full rate.
   static constexpr uint32_t kCoresMax = 1;
   static constexpr std::array kKeys{
       KeySpec{"rate-kbps", KeyType::kUint, "Rate of a source, 1,000 bit/s",

@@ -198,14 +198,17 @@ class CatchUp:
         if self._zeros_of() != self._group.rank():
             self._group.meetings.announce(_meetings.BUCKET)
             return
+        self._meet(_meetings.BUCKET, errors.PeerMissing, "the backward pass of the rehearsal")
+
+    def _meet(self, action, error_class, place):
+        """Waits for all ranks. Raises error_class if one of them does not come to this place."""
         try:
-            self._group.meetings.meet(_meetings.BUCKET)
+            self._group.meetings.meet(action)
         except errors.TributaryError:
             raise
         except RuntimeError as error:  # Gloo's.
-            raise errors.PeerMissing(
-                f"another rank has not come to the backward pass of the rehearsal ({error}); perhaps "
-                f"{_meetings.IN_BRANCH}"
+            raise error_class(
+                f"another rank has not come to {place} ({error}); perhaps {_meetings.IN_BRANCH}"
             ) from error
 
     def _end_rehearsal(self):
@@ -215,15 +218,7 @@ class CatchUp:
     def _compare_rehearsal(self):
         """Waits for all ranks. Raises if the step taken was not like the steps computed."""
         self._rehearsal = _Rehearsal.COMPARED
-        try:
-            self._group.meetings.meet(_meetings.REHEARSED)
-        except errors.TributaryError:
-            raise
-        except RuntimeError as error:  # Gloo's.
-            raise errors.InvalidArgument(
-                f"another rank has not come to take_gradients() after the rehearsal ({error}); perhaps "
-                f"{_meetings.IN_BRANCH}"
-            ) from error
+        self._meet(_meetings.REHEARSED, errors.InvalidArgument, "take_gradients() after the rehearsal")
         reduced = {id(parameter) for _, parameters in self._buckets for parameter in parameters}
         difference = _guard.find_difference(
             [(name, one) for name, one in self._model.module.named_parameters() if id(one) in reduced]

@@ -120,7 +120,7 @@ class DirectoryTest : public ::testing::Test {
   std::unique_ptr<Appliance> directory_;
 };
 
-/// Returns the refusal that anybody can forge who has read a question.
+/// Returns a forged refusal. Forging it takes only a question that was read on the way.
 std::vector<std::byte> forged_refusal(std::span<const std::byte> question) {
   wire::Message message;
   EXPECT_EQ(wire::decode_message(question, static_cast<uint32_t>(question.size()), message),
