@@ -145,7 +145,7 @@ void add_cluster_keys(Keys& keys) {
       {"star", "chassis", "two-level", "leaf-spine", "file"},
       [](auto& s) -> auto& { return s.topology; }));
   keys.push_back(text_key(
-      "topology_file", "topology=file: nodes and cables (docs/experiments.md)",
+      "topology_file", "topology=file: nodes and cables (docs/topology-files.md)",
       [](auto& s) -> auto& { return s.topology_file; }));
   keys.push_back(uint_key(
       "leaves", 1, 256, "PFEs or racks; workers are spread evenly over them",

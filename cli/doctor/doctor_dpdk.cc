@@ -50,7 +50,7 @@ std::vector<Finding> examine_dpdk(std::span<const std::string> devices, bool has
       findings.push_back({.what = "DPDK",
                           .found = spec.error().text,
                           .verdict = Verdict::kWrong,
-                          .remedy = "see docs/operations.md, DPDK"});
+                          .remedy = "see docs/network.md, DPDK"});
       continue;
     }
     for (Finding& finding : examine_dpdk_device(*spec, io::gather_dpdk_facts(*spec))) {

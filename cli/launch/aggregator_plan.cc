@@ -2,6 +2,7 @@
 #include "cli/launch/aggregator_plan.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -9,6 +10,7 @@
 #include <string_view>
 #include <variant>
 
+#include "base/cpus.h"
 #include "base/endpoint.h"
 #include "base/key_table.h"
 #include "base/number_text.h"
@@ -105,9 +107,6 @@ ProgramPlan plan_aggregator(const LaunchConfig& config, const LaunchSurroundings
                    .arguments = {"serve", "--listen", address, "--job", job_of(config, shape),
                                  "--log-level", "warn"},
                    .environment = {}};
-  if (!config.aggregator_cpus.empty()) {
-    plan.arguments.insert(plan.arguments.end(), {"--cpus", config.aggregator_cpus});
-  }
   if (config.aggregator_cpu_percent < 100) {
     plan.arguments.insert(plan.arguments.end(),
                           {"--cpu-percent", fmt::format("{}", config.aggregator_cpu_percent)});
@@ -190,6 +189,14 @@ Result<Aggregators> plan_colocated(const LaunchConfig& config, const LaunchSurro
   return plan;
 }
 
+/// Returns the CPUs of an aggregator, whose first core runs on the first of them: the list, begun at
+/// another place for each.
+std::string cpus_of(std::vector<int> cpus, size_t aggregator) {
+  const auto first = cpus.begin() + static_cast<std::ptrdiff_t>(aggregator % cpus.size());
+  std::rotate(cpus.begin(), first, cpus.end());
+  return fmt::format("{}", fmt::join(cpus, ","));
+}
+
 /// Refuses a key that launch sets itself: a job takes each key once.
 Result<void> check_job_options(const LaunchConfig& config) {
   const std::string own = "," + own_keys_of_job(config, {});
@@ -223,6 +230,14 @@ Result<void> check_url_options(const LaunchConfig& config) {
 }
 
 }  // namespace
+
+Result<std::vector<int>> aggregator_cpus(const LaunchConfig& config,
+                                         const LaunchSurroundings& around) {
+  if (config.aggregator_cpus.empty()) return std::vector<int>();
+  auto cpus = parse_cpus(config.aggregator_cpus, around.cpus);
+  if (!cpus) return failure(fmt::format("--aggregator-cpus: {}", cpus.error().text));
+  return cpus;
+}
 
 bool spans_machines(const LaunchConfig& config, const Ranks& ranks) {
   return ranks.world != config.processes;
@@ -271,10 +286,15 @@ Result<Aggregators> plan_aggregators(const LaunchConfig& config, const LaunchSur
                   ? Result<Aggregators>(plan_here(config, around, ranks))
                   : plan_colocated(config, around, ranks);
   if (!plan) return plan;
+  const auto cpus = aggregator_cpus(config, around);
+  if (!cpus) return tl::unexpected(cpus.error());
   const bool several = plan->started.size() > 1;
   for (size_t i = 0; i < plan->started.size(); i++) {
     ProgramPlan& one = plan->started[i];
     if (several) one.name = fmt::format("aggregator {}", i);
+    if (!cpus->empty()) {
+      one.arguments.insert(one.arguments.end(), {"--cpus", cpus_of(*cpus, i)});
+    }
     if (config.serve_json_path.empty()) continue;
     one.arguments.emplace_back("--json");
     one.arguments.push_back(several ? numbered(config.serve_json_path, i) : config.serve_json_path);

@@ -41,6 +41,10 @@ struct Aggregators {
 /// Tells whether ranks run on other machines, too.
 [[nodiscard]] bool spans_machines(const LaunchConfig& config, const Ranks& ranks);
 
+/// Returns the CPUs that --aggregator-cpus names, in its order; none without that flag.
+[[nodiscard]] Result<std::vector<int>> aggregator_cpus(const LaunchConfig& config,
+                                                       const LaunchSurroundings& around);
+
 /// Checks --aggregators and the flags that belong to it.
 [[nodiscard]] Result<void> check_aggregators(const LaunchConfig& config);
 

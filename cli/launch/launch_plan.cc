@@ -12,7 +12,6 @@
 #include <string_view>
 
 #include "auth/secret.h"
-#include "base/cpus.h"
 #include "base/number_text.h"
 #include "cli/launch/aggregator_plan.h"
 #include "host/worker_config.h"
@@ -246,9 +245,9 @@ Result<Ranks> place_ranks(const LaunchConfig& config) {
 Result<std::vector<int>> cpus_for_ranks(const LaunchConfig& config,
                                         const LaunchSurroundings& around) {
   std::vector<int> rest;
-  if (config.aggregator_cpus.empty()) return rest;
-  const auto taken = parse_cpus(config.aggregator_cpus, around.cpus);
-  if (!taken) return failure(fmt::format("--aggregator-cpus: {}", taken.error().text));
+  const auto taken = aggregator_cpus(config, around);
+  if (!taken) return tl::unexpected(taken.error());
+  if (taken->empty()) return rest;
   for (const int cpu : around.cpus) {
     if (std::find(taken->begin(), taken->end(), cpu) == taken->end()) rest.push_back(cpu);
   }

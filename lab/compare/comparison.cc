@@ -20,7 +20,7 @@ constexpr std::string_view kPrefix = "compare.";
 /// few enough for seconds.
 constexpr uint32_t kIterations = 20;
 /// Most packets that one simulated packet represents, where the back end allows trains. The tests
-/// tests/lab/straggling_run_test.cc bound the error; see docs/experiments.md.
+/// tests/lab/straggling_run_test.cc bound the error; see docs/lab-models.md, Trains.
 constexpr uint32_t kTrainMax = 64;
 /// Least trains in the part of an iteration's gradients that goes through one switch, server or
 /// step of a ring. An exchange ends with whole trains, which adds a constant: 0.11 ms with trains

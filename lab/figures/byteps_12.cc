@@ -23,7 +23,7 @@ constexpr double kPaperShareMost = 99;
 constexpr uint64_t kTensorBytes = 64'000'000;
 constexpr uint64_t kTensorBytesQuick = 16'000'000;
 constexpr size_t kTensors = 4;
-/// Packets that one simulated packet represents. docs/experiments.md has its effect.
+/// Packets that one simulated packet represents. docs/byteps-figures.md has its effect.
 constexpr uint32_t kTrain = 4;
 
 /// The systems of the figure.

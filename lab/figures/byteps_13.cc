@@ -122,7 +122,7 @@ FigureOutcome finish_13(const FigureOptions& options, std::span<const Point> /*p
   }
   figure.notes = {
       "The paper says \"up to\" for both values, without their machines. GPT-2 is left "
-      "out: docs/experiments.md says why."};
+      "out: docs/byteps-figures.md says why."};
   return figure;
 }
 

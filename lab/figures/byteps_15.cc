@@ -36,7 +36,7 @@ struct Training {
   BytepsModel model;
   Values paper = {};               ///< At 256 GPUs; 0 where the paper's text has no value.
   double spare_scaling_least = 0;  ///< A bound instead of a value; 0 for none.
-  /// Why scaling and speed-ups are far from the paper's. Source: docs/experiments.md.
+  /// Why scaling and speed-ups are far from the paper's. Source: docs/byteps-figures.md.
   const char* scaling_cause = "";
   const char* speed_up_cause = "";
 };
@@ -280,7 +280,7 @@ FigureOutcome finish_16(const FigureOptions& options, std::span<const Point> /*p
   FigureOutcome figure = finish(options, 16, language(), outcomes);
   figure.notes = {
       "The paper states at least 91.6 % of linear scaling with spare machines. "
-      "Transformer and GPT-2 are left out: docs/experiments.md says why.",
+      "Transformer and GPT-2 are left out: docs/byteps-figures.md says why.",
       kSettingsNote};
   return figure;
 }

@@ -33,7 +33,7 @@ inline constexpr uint32_t kTrainedIterations = 260;
 inline constexpr double kTargetAccuracyQuick = 0.30;
 inline constexpr uint32_t kTrainedIterationsQuick = 40;
 /// Rates of the optimiser: each is the best of 0.01, 0.02, 0.04 and 0.08 without stragglers.
-/// docs/experiments.md has the comparison.
+/// docs/lab-studies.md has the comparison.
 inline constexpr float kSynchronousRate = 0.02F;
 inline constexpr float kAsynchronousRate = 0.04F;
 /// Asynchrony acts as momentum, so the optimiser has none of its own. Source: Mitliagkas et al.,

@@ -6,6 +6,7 @@ Without it, and without an aggregator in TRIBUTARY_URL, it is "colocated". The f
 (LOCAL_RANK 0) starts that machine's, and all ranks exchange the addresses through the store of
 init_process_group(). TRIBUTARY_JOB has more keys of the job, as for `tributary serve --job`.
 TRIBUTARY_AGGREGATOR_CPUS and TRIBUTARY_AGGREGATOR_CPU_PERCENT are the --cpus and --cpu-percent of `tributary serve`.
+Each aggregator begins with another CPU of the list.
 
 If every machine has several ranks, it also starts a lower aggregator for each aggregator of the job, which adds the
 tensors of its ranks (_layout.py). TRIBUTARY_LOCAL_REDUCE=off leaves these out.
@@ -27,6 +28,7 @@ import json
 import os
 import pathlib
 import queue
+import re
 import shutil
 import socket
 import subprocess
@@ -136,9 +138,24 @@ def _tell(store, name, rank, world, ends_at, act):
     return [answer["result"] for answer in answers]
 
 
-def _core_flags():
-    """Returns the flags of `tributary serve` for the CPUs of each aggregator. Raises InvalidArgument."""
-    cpus = os.environ.get("TRIBUTARY_AGGREGATOR_CPUS", "")
+def _cpus_from(text, place):
+    """Returns a list of CPUs such as 0-2,5, begun at another place. `tributary serve` refuses a text that is none."""
+    cpus = []
+    for part in text.split(","):
+        first, dash, last = part.partition("-")
+        if not re.fullmatch("[0-9]{1,4}(-[0-9]{1,4})?", part):
+            return text
+        cpus += range(int(first), int(last if dash else first) + 1)
+    start = place % max(len(cpus), 1)
+    return ",".join(str(cpu) for cpu in cpus[start:] + cpus[:start]) or text
+
+
+def _core_flags(place=0):
+    """Returns the flags of `tributary serve` for the CPUs of an aggregator. Raises InvalidArgument.
+
+    place: the number of aggregators that this machine started before. A core runs on the first CPU of its list.
+    """
+    cpus = _cpus_from(os.environ.get("TRIBUTARY_AGGREGATOR_CPUS", ""), place)
     percent = os.environ.get("TRIBUTARY_AGGREGATOR_CPU_PERCENT", "")
     if percent and not (percent.isascii() and percent.isdigit() and 1 <= int(percent) <= 100):
         raise errors.InvalidArgument(
@@ -277,7 +294,7 @@ def _start(address, port, sources, job):
     # setpriv: the kernel ends the aggregator like SIGTERM when this process has ended, however it ends.
     process = _start_process(
         ["setpriv", "--pdeathsig", "TERM", _program(), "serve", "--listen", listen,
-         "--linger-s", str(LINGER_S), "--job", keys, "--log-level", "warn", *_core_flags()]
+         "--linger-s", str(LINGER_S), "--job", keys, "--log-level", "warn", *_core_flags(len(_running))]
     )
     _running.append(process)
     if process.stdout.readline() != "ready\n":

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// The control API: one JSON answer for each URL. docs/operations.md describes the fields.
+/// The control API: one JSON answer for each URL. docs/monitoring.md describes the fields.
 ///
 /// Threads: Any. Each call takes its own snapshot.
 /// Errors:  404 for an unknown URL, job or source, 405 for another method than the URL's; those of

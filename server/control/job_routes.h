@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// The URLs of the control API that change jobs. docs/operations.md describes them.
+/// The URLs of the control API that change jobs. docs/monitoring.md describes them.
 ///
 /// Threads: Any, several at once; JobControl serialises the calls.
 /// Errors:  400 for a body that is not the JSON wanted, an unknown key and a value out of range;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// The URL of the server's log: its last lines and its level. docs/operations.md describes it.
+/// The URL of the server's log: its last lines and its level. docs/monitoring.md describes it.
 ///
 /// Threads: Any, several at once.
 /// Errors:  400 for a body that is not {"level": NAME}, 404 if the server keeps no log.

@@ -65,7 +65,7 @@ class Log {
   void set_level(LogLevel level) { level_.store(level, std::memory_order_relaxed); }
 
   /// Writes a line.
-  /// @param event  A name to search for, as in docs/operations.md.
+  /// @param event  A name to search for, as in docs/monitoring.md.
   /// @param fields An object; null: no fields. Fields whose names are in kLogKeyFields tell lines
   ///               apart for the limit.
   void write(LogLevel level, std::string_view event, const LogFields& fields = {});

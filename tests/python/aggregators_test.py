@@ -163,7 +163,20 @@ class Url(unittest.TestCase):
     def test_aggregators_run_on_the_cpus_of_the_variables(self):
         self.assertFalse({"--cpus", "--cpu-percent"} & set(self.command()))
         command = self.command(TRIBUTARY_AGGREGATOR_CPUS="0,2-3", TRIBUTARY_AGGREGATOR_CPU_PERCENT="50")
-        self.assertEqual(command[-4:], ["--cpus", "0,2-3", "--cpu-percent", "50"])
+        self.assertEqual(command[-4:], ["--cpus", "0,2,3", "--cpu-percent", "50"])
+
+    def test_aggregators_share_their_cpus(self):
+        process = mock.Mock(**{"stdout.readline.return_value": "ready\n", "poll.return_value": 0})
+        with with_variables(TRIBUTARY_AGGREGATORS="4", LOCAL_RANK="0", TRIBUTARY_AGGREGATOR_CPUS="0,2-3"), \
+                mock.patch.object(aggregators, "_start_process", return_value=process) as start:
+            aggregators.url(Store({}), 0, 1, LIMIT_S)
+        aggregators.stop()
+        commands = [call.args[0] for call in start.call_args_list]
+        self.assertEqual([command[-1] for command in commands], ["0,2,3", "2,3,0", "3,0,2", "0,2,3"])
+
+    def test_a_list_that_names_no_cpus_is_left_to_the_aggregator(self):
+        for text in ("", "one", "0,", "3-", "5-3", "²"):
+            self.assertEqual(aggregators._cpus_from(text, 1), text)
 
     def test_a_share_of_a_cpu_that_is_not_allowed_is_refused(self):
         for text in ("0", "101", "-1", "half", "²"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables of docs/experiments.md about the BytePS paper: its figures, and asynchronous training."""
+"""The tables of docs/byteps-figures.md, and of asynchronous training in docs/lab-studies.md."""
 
 from docs.markdown import NONE, fixed, number, percent, plain, series, table
 from docs.rows import Rows, only, percents, verdict_of
@@ -10,7 +10,7 @@ from docs.rows import Rows, only, percents, verdict_of
 def overview_12(rows: Rows) -> list[str]:
     name = "sharded, of the optimum"
     shares = [rows.here(name, k) / 100 for k in rows.xs(name)]
-    return ["[byteps-12](#byteps-figure-12-goodput-over-spare-machines)",
+    return ["[byteps-12](byteps-figures.md#byteps-figure-12-goodput-over-spare-machines)",
             "goodput over the optimum of equation 6, 0 to 8 spare machines", "91 % to 99 %",
             f"{percent(min(shares), 3)} to {percent(max(shares), 3)}", NONE,
             "within the paper's range for every number of machines"]
@@ -19,7 +19,7 @@ def overview_12(rows: Rows) -> list[str]:
 def overview_13(rows: Rows) -> list[str]:
     found = [rows.at(f"NVLink, {name}", 8) for name in ("over no spare machine", "over all-reduce")]
     ratios = [row["here"] / row["paper"] for row in found]
-    return ["[byteps-13](#byteps-figure-13-training-over-spare-machines)",
+    return ["[byteps-13](byteps-figures.md#byteps-figure-13-training-over-spare-machines)",
             "training speed with 8 spare machines over none, and over all-reduce",
             "up to " + series([row["paper"] for row in found]),
             series([row["here"] for row in found]), series(ratios),
@@ -28,7 +28,7 @@ def overview_13(rows: Rows) -> list[str]:
 
 def overview_14(rows: Rows) -> list[str]:
     row = rows.at("PCIe, CPU-assisted over all GPUs", 0)
-    return ["[byteps-14](#byteps-figure-14-strategies-inside-machines)",
+    return ["[byteps-14](byteps-figures.md#byteps-figure-14-strategies-inside-machines)",
             "training speed, best strategy inside a machine over the common one, PCIe only",
             "up to " + fixed(row["paper"]), fixed(row["here"]), fixed(row["here"] / row["paper"]),
             "lower: here the network hides most of the difference; it agrees with less computation"]
@@ -37,7 +37,7 @@ def overview_14(rows: Rows) -> list[str]:
 def overview_15(rows: Rows) -> list[str]:
     names = ("ResNet-50, with spare machines", "ResNet-50, all-reduce", "UGATIT, with spare machines")
     found = [rows.at(name, 256) for name in names]
-    return ["[byteps-15](#byteps-figures-15-and-16-up-to-256-gpus)",
+    return ["[byteps-15](byteps-figures.md#byteps-figures-15-and-16-up-to-256-gpus)",
             "scaling on 256 GPUs: ResNet-50, its all-reduce, UGATIT",
             series([row["paper"] for row in found], percents),
             series([row["here"] for row in found], percents),
@@ -46,7 +46,7 @@ def overview_15(rows: Rows) -> list[str]:
 
 
 def overview_16(rows: Rows) -> list[str]:
-    return ["[byteps-16](#byteps-figures-15-and-16-up-to-256-gpus)",
+    return ["[byteps-16](byteps-figures.md#byteps-figures-15-and-16-up-to-256-gpus)",
             "scaling of BERT-large on 256 GPUs", "at least 91.6 %",
             percents(rows.here("BERT-large, with spare machines", 256)), NONE,
             "above the bound"]
@@ -55,7 +55,7 @@ def overview_16(rows: Rows) -> list[str]:
 def overview_async(rows: Rows) -> list[str]:
     times = [rows.here(f"sleeping, 16 %, {system}: time to accuracy", 90)
              for system in ("waiting", "trio-ml", "asynchronous")]
-    return ["[async](#asynchronous-training-time-to-accuracy)",
+    return ["[async](lab-studies.md#asynchronous-training-time-to-accuracy)",
             "time to 90 % accuracy, 16 % sleeping: waiting, Trio-ML, asynchronous", NONE,
             ", ".join(number(time, 3) for time in times) + " s", NONE,
             "asynchronous training is first with stragglers, and last without"]
@@ -66,7 +66,7 @@ def overview_scheduling(rows: Rows) -> list[str]:
     for network in ("ResNet-50", "VGG-16"):
         name = f"trio-ml, {network}: speed-up"
         found.append(max(rows.here(name, gbps) for gbps in rows.xs(name)))
-    return ["[scheduling](#scheduling-the-next-forward-pass)",
+    return ["[scheduling](lab-studies.md#scheduling-the-next-forward-pass)",
             "largest speed-up by overlap and priorities on Trio-ML: ResNet-50, VGG-16", NONE,
             series(found), NONE, "most where communication takes as long as computation; at most 4/3"]
 

@@ -28,7 +28,7 @@ class Cells:
 def overview(cells: Cells) -> list[str]:
     waits = _cell_with_error(cells.at("switchml-256", straggling=0.16))
     trio = _cell_with_error(cells.at("trio-ml", straggling=0.16))
-    return ["[compare](#5-comparing)", "ResNet50 with 16 % straggling, nine back ends", NONE,
+    return ["[compare](#comparing)", "ResNet50 with 16 % straggling, nine back ends", NONE,
             f"{trio} ms on Trio-ML, {waits} on SwitchML", NONE,
             "timeouts of 10 ms cost as much as they save of so short an iteration"]
 

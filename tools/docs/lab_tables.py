@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables of docs/experiments.md. Comparisons of back ends are in compare_tables.py.
+"""The tables of docs/experiments.md, docs/trio-figures.md and docs/switchml-figures.md. Comparisons of back ends are in compare_tables.py.
 
 Each view takes the results that its marker names, by name, and returns Markdown. Results of
 `tributary lab figure` are lists of rows with figure, series, x, paper, here and unit.
@@ -59,7 +59,7 @@ def _trio_12(rows: Rows) -> list[str]:
     cells, ratios = _beside_paper(found, fixed)
     verdict = verdict_of(ratios, "does not agree: it follows from Figure 13, and partial sums need more "
                                "iterations")
-    return ["[trio-12](#trio-figure-12-time-to-accuracy)",
+    return ["[trio-12](trio-figures.md#trio-figure-12-time-to-accuracy)",
             "speed-up of training to 90 % accuracy, three networks", *cells, verdict]
 
 
@@ -68,7 +68,7 @@ def _trio_13(rows: Rows) -> list[str]:
     cells, ratios = _beside_paper(found, fixed)
     verdict = verdict_of(ratios, "the size does not agree: 10 ms timeouts in every window are long "
                                "beside our short iterations")
-    return ["[trio-13](#trio-figure-13-stragglers-and-iteration-time)",
+    return ["[trio-13](trio-figures.md#trio-figure-13-stragglers-and-iteration-time)",
             "speed-up of an iteration over SwitchML, 16 % straggling", *cells, verdict]
 
 
@@ -77,7 +77,7 @@ def _trio_14(rows: Rows) -> list[str]:
     shares = [rows.here(name, x) / rows.at(name, x)["paper"] for x in rows.xs(name)]
     in_timeouts = [rows.here(name, x) / x for x in rows.xs(name)]
     verdict = "within the bound" if max(shares) <= 1 else "beyond the bound"
-    return ["[trio-14](#trio-figure-14-recovery)", "longest recovery from a straggler",
+    return ["[trio-14](trio-figures.md#trio-figure-14-recovery)", "longest recovery from a straggler",
             "at most 2 timeouts", f"{min(in_timeouts):.2f} to {max(in_timeouts):.2f} timeouts",
             f"{min(shares):.2f} to {max(shares):.2f}", verdict]
 
@@ -88,14 +88,14 @@ def _trio_15(rows: Rows) -> list[str]:
     cells[0] += " us"
     cells[1] += " us"
     verdict = verdict_of(ratios, "differs") + "; two assumed numbers are calibrated with these"
-    return ["[trio-15](#trio-figure-15-time-in-one-pfe)",
+    return ["[trio-15](trio-figures.md#trio-figure-15-time-in-one-pfe)",
             "latency of one PFE, 64 and 1024 gradients a packet", *cells, verdict]
 
 
 def _trio_16(rows: Rows) -> list[str]:
     most = rows.here("Trio-ML-1024 throughput", 4096)
     share = rows.here("Trio-ML-1024 throughput", 1024) / most
-    return ["[trio-16](#trio-figure-16-the-window)", "throughput of one PFE over the window",
+    return ["[trio-16](trio-figures.md#trio-figure-16-the-window)", "throughput of one PFE over the window",
             "at most 6 Gadd/s; 4096 is a good window", f"{fixed(most)} Gadd/s at 4096",
             fixed(most / 6), f"below the bound; a window of 1024 already reaches {percent(share, 2)}"]
 
@@ -108,13 +108,13 @@ def _switchml_3(rows: Rows) -> list[str]:
              series([row["here"] for row in shown], lambda v: percent(v, 3)),
              series([row["here"] / row["paper"] for row in shown])]
     verdict = verdict_of([row["here"] / row["paper"] for row in found], "differs")
-    return ["[switchml-3](#switchml-figure-3-elements-a-second)",
+    return ["[switchml-3](switchml-figures.md#switchml-figure-3-elements-a-second)",
             "share of the line rate, packets of 256 and 64 elements", *cells, verdict]
 
 
 def _switchml_6(rows: Rows) -> list[str]:
     name = "switchml-256 inflation"
-    return ["[switchml-6](#switchml-figures-6-and-7-loss)", "time with loss over time without",
+    return ["[switchml-6](switchml-figures.md#switchml-figures-6-and-7-loss)", "time with loss over time without",
             "0.01 % matters little",
             f"{rows.here(name, 0.01):.3f} at 0.01 %, {fixed(rows.here(name, 1))} at 1 %", NONE,
             "agrees; the paper's text gives no value"]
@@ -123,7 +123,7 @@ def _switchml_6(rows: Rows) -> list[str]:
 def _switchml_7(rows: Rows) -> list[str]:
     calm = rows.here("loss 0 %: time", 0)
     lossy = rows.here("loss 1 %: time", 1)
-    return ["[switchml-7](#switchml-figures-6-and-7-loss)", "packets sent over time, with loss",
+    return ["[switchml-7](switchml-figures.md#switchml-figures-6-and-7-loss)", "packets sent over time, with loss",
             "close to the ideal rate; 1 % slows down past 150 ms",
             f"1 % ends after {number(lossy, 3)} ms, no loss after {number(calm, 3)}", NONE,
             "1 % ends before the paper's slowdown begins"]
@@ -133,7 +133,7 @@ def _switchml_9(rows: Rows) -> list[str]:
     name = "DPDK: time"
     best = min(rows.here(name, x) for x in rows.xs(name))
     enough = min(x for x in rows.xs(name) if rows.here(name, x) <= best * 1.001)
-    return ["[switchml-9](#switchml-figure-9-the-pool)", "slots that fill 100 Gbit/s",
+    return ["[switchml-9](switchml-figures.md#switchml-figure-9-the-pool)", "slots that fill 100 Gbit/s",
             "512 chosen", f"{plain(enough)} enough", fixed(enough / 512),
             "fewer slots: the modelled hosts' round trips are shorter"]
 
@@ -141,7 +141,7 @@ def _switchml_9(rows: Rows) -> list[str]:
 def _alternatives(rows: Rows) -> list[str]:
     names = ("waiting", "trio-ml", "backup worker", "local SGD", "bounded timeouts")
     times = [rows.here(f"{name}: time to accuracy", 16) for name in names]
-    return ["[alternatives](#alternatives-to-trio-ml)",
+    return ["[alternatives](lab-studies.md#alternatives-to-trio-ml)",
             "time to 90 % accuracy, 16 % straggling: waiting, Trio-ML, backup worker, local SGD, "
             "bounded timeouts",
             NONE, series(times, lambda time: number(time, 3)) + " s", NONE,

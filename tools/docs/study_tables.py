@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables of docs/experiments.md and docs/programs.md about the models themselves, and about what no
+"""Tables of docs/lab-studies.md and docs/programs.md about the models themselves, and about what no
 paper draws."""
 
 from docs.markdown import NONE, fixed, number, percent, plain, table
@@ -63,7 +63,7 @@ def compare_telemetry(results: dict) -> str:
 def overview_permanent(rows: Rows) -> list[str]:
     found = {row["series"]: row["here"] for row in rows.rows}
     name = "trio-ml skip{}: while it stands still"
-    return ["[permanent](#a-worker-that-is-silent-for-long)",
+    return ["[permanent](lab-studies.md#a-worker-that-is-silent-for-long)",
             "mean iteration while a worker stands still: partial sums alone, worker excluded", NONE,
             f"{number(found[name.format('')], 3)}, {number(found[name.format(', excluded')], 3)} ms",
             NONE, "exclusion saves the timeouts of every window"]

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 
 #include "tests/support/scratch_directory.h"
@@ -237,11 +238,27 @@ TEST(LaunchPlan, AggregatorsAndRanksRunOnDifferentCpus) {
   ASSERT_TRUE(plan) << plan.error().text;
   EXPECT_THAT(plan->rank_cpus, ElementsAre(1));
   EXPECT_THAT(plan->aggregators[0].arguments,
-              IsSupersetOf({"--cpus", "0,2-3", "--cpu-percent", "50"}));
+              IsSupersetOf({"--cpus", "0,2,3", "--cpu-percent", "50"}));
   EXPECT_THAT(refusal({.command = {"/bin/true"}, .aggregator_cpus = "0-3"}),
               HasSubstr("--aggregator-cpus 0-3 leaves no CPU"));
   EXPECT_THAT(refusal({.command = {"/bin/true"}, .aggregator_cpus = "7"}),
               HasSubstr("--aggregator-cpus: '7' has a CPU"));
+}
+
+TEST(LaunchPlan, AggregatorsShareTheirCpus) {
+  LaunchSurroundings four_ports = around();
+  four_ports.aggregator_ports = {1, 2, 3, 4};
+  const auto plan = plan_launch(
+      {.command = {"/bin/true"}, .aggregators = "4", .aggregator_cpus = "0,2-3"}, four_ports);
+  ASSERT_TRUE(plan) << plan.error().text;
+  std::vector<std::string> lists;
+  for (const ProgramPlan& one : plan->aggregators) {
+    const auto flag = std::ranges::find(one.arguments, "--cpus");
+    ASSERT_NE(flag, one.arguments.end());
+    lists.push_back(*std::next(flag));
+  }
+  // The only core of an aggregator runs on the first CPU of its list.
+  EXPECT_THAT(lists, ElementsAre("0,2,3", "2,3,0", "3,0,2", "0,2,3"));
 }
 
 TEST(LaunchPlan, JobHasAChannelForEachThreadAndPriority) {
