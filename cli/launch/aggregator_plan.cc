@@ -189,8 +189,8 @@ Result<Aggregators> plan_colocated(const LaunchConfig& config, const LaunchSurro
   return plan;
 }
 
-/// Returns the CPUs of an aggregator, whose first core runs on the first of them: the list, begun at
-/// another place for each.
+/// Returns the CPUs of an aggregator: the list, which begins at another place for each. A server's
+/// first core runs on the first CPU of its list.
 std::string cpus_of(std::vector<int> cpus, size_t aggregator) {
   const auto first = cpus.begin() + static_cast<std::ptrdiff_t>(aggregator % cpus.size());
   std::rotate(cpus.begin(), first, cpus.end());
