@@ -4,7 +4,8 @@
 ///
 /// Model:   Ethernet, up to two VLAN tags, IPv4 with options or IPv6 with extension headers, then
 ///          ports. A fragment that does not begin its packet has ports 0, so a fragmented packet
-///          makes two flows, as in Juniper's inline flow monitoring.
+///          makes two flows, as in Juniper's inline flow monitoring. A TCP packet of length 0 ends
+///          with its frame: a sender's card fills in the lengths of large segments (TSO).
 /// Errors:  Each defect of a frame has its own name in FlowFit. All reads lie in the head and in
 ///          the IP packet. An extension header has at least eight bytes, which bounds the loop.
 /// Threads: Pure functions.
@@ -145,7 +146,10 @@ class FlowParser {
     mark_(kParseIp);
     const auto ip = peek<H>();
     const uint32_t header_bytes = ip.template get<H::HeaderWords>() * 4;
-    const uint32_t total_bytes = ip.template get<H::TotalLength>();
+    uint32_t total_bytes = ip.template get<H::TotalLength>();
+    if (total_bytes == 0 && ip.template get<H::Protocol>() == wire::kIpProtocolTcp) [[unlikely]] {
+      total_bytes = end_ - offset_;
+    }
     if (ip.template get<H::Version>() != 4 || header_bytes < H::kBytes ||
         total_bytes < header_bytes) {
       return FlowFit::kBadIpHeader;
@@ -169,9 +173,12 @@ class FlowParser {
     mark_(kParseIp);
     const auto ip = peek<H>();
     if (ip.template get<H::Version>() != 6) return FlowFit::kBadIpHeader;
-    const uint32_t total_bytes = H::kBytes + ip.template get<H::PayloadLength>();
-    if (offset_ + total_bytes > end_) return FlowFit::kTruncated;
     const uint32_t next = ip.template get<H::NextHeader>();
+    uint32_t total_bytes = H::kBytes + ip.template get<H::PayloadLength>();
+    if (total_bytes == H::kBytes && next == wire::kIpProtocolTcp) [[unlikely]] {
+      total_bytes = end_ - offset_;
+    }
+    if (offset_ + total_bytes > end_) return FlowFit::kTruncated;
     packet_.key.ip_version = 6;
     using microcode::copy_bytes;
     mark_(kParseSource);
@@ -312,6 +319,26 @@ inline FlowFit read_flow(std::span<const std::byte> packet, bool is_frame,
   const microcode::PacketHead head(
       packet.first(std::min<size_t>(packet.size(), microcode::kHeadBytes)));
   return parse_flow(head, static_cast<uint32_t>(packet.size()), NoMarks(), packet_flow);
+}
+
+/// Reads the flow of a frame of which a capture may hold only the first bytes.
+/// @param wire_bytes  Its size on the wire. @param packet_flow Blank.
+/// @return As parse_flow(); kTruncated also if bytes of a header are missing.
+inline FlowFit read_captured_flow(std::span<const std::byte> held, uint32_t wire_bytes,
+                                  FlowPacket& packet_flow) {
+  const microcode::PacketHead head(
+      held.first(std::min<size_t>(held.size(), microcode::kHeadBytes)));
+  const FlowFit fit = parse_flow(head, wire_bytes, NoMarks(), packet_flow);
+  const bool is_cut = fit == FlowFit::kHeadersTooLong && held.size() < microcode::kHeadBytes;
+  return is_cut ? FlowFit::kTruncated : fit;
+}
+
+/// Tells whether a capture has cut a header that a flow needs and that the frame had on the wire.
+inline bool are_headers_cut(std::span<const std::byte> held, uint32_t wire_bytes) {
+  if (held.size() >= microcode::kHeadBytes) return false;
+  FlowPacket flow;
+  const FlowFit fit = parse_flow(microcode::PacketHead(held), wire_bytes, NoMarks(), flow);
+  return fit == FlowFit::kHeadersTooLong;
 }
 
 }  // namespace tributary::apps

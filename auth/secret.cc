@@ -4,7 +4,10 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <span>
+#include <system_error>
 
 #include "auth/gmac.h"
 #include "auth/private_file.h"
@@ -34,6 +37,17 @@ Result<Key256> read_secret(std::string_view what, const std::string& path, bool 
   return key;
 }
 
+bool has_credential(const std::string& path) {
+  std::error_code error;
+  const auto type = std::filesystem::status(path, error).type();
+  if (type == std::filesystem::file_type::not_found) return false;
+  std::ifstream file(path, std::ios::binary);
+  std::string text(kNoCredential.size() + 1, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<size_t>(file.gcount()));
+  return text != kNoCredential;
+}
+
 Result<JobAuth> find_secret(Mode mode, const std::string& path) {
   if (mode == Mode::kNone) {
     if (path.empty()) return JobAuth{};
@@ -54,10 +68,16 @@ Result<JobAuth> find_secret(Mode mode, const std::string& path) {
   }
   if (const char* folder = std::getenv("CREDENTIALS_DIRECTORY")) {
     const std::string credential = fmt::format("{}/{}", folder, kSecretCredential);
-    return read_secret("secret_file", credential, /*group_may_read=*/true).map(with_mode);
+    if (has_credential(credential)) {
+      return read_secret("the secret (of a service: /etc/tributary/NAME.secret) in", credential,
+                         /*group_may_read=*/true)
+          .map(with_mode);
+    }
   }
-  return failure(fmt::format("auth={} needs the job's secret; give secret_file, or set {}",
-                             to_string(mode), kSecretVariable));
+  return failure(
+      fmt::format("auth={} needs the job's secret; give secret_file, set {}, or as a service write "
+                  "/etc/tributary/NAME.secret and restart",
+                  to_string(mode), kSecretVariable));
 }
 
 }  // namespace tributary::auth

@@ -27,6 +27,8 @@ inline constexpr size_t kSecretBytesMax = 4096;
 inline constexpr const char* kSecretVariable = "TRIBUTARY_SECRET";
 /// The name of the systemd credential (LoadCredential=) that may hold the secret.
 inline constexpr const char* kSecretCredential = "tributary-secret";
+/// A credential's text if the operator has written no file (SetCredential= in tributary@.service).
+inline constexpr std::string_view kNoCredential = "none";
 
 /// A job's authentication: its mode, and the key that its secret gives.
 struct JobAuth {
@@ -45,6 +47,10 @@ struct JobAuth {
 ///                       and the ACL's mask shows as the group's bits.
 [[nodiscard]] Result<Key256> read_secret(std::string_view what, const std::string& path,
                                          bool group_may_read = false);
+
+/// Tells whether systemd provides a credential at `path`: false if there is no such file, or if its
+/// text is kNoCredential. True for a file that cannot be read, so that reading it reports why.
+[[nodiscard]] bool has_credential(const std::string& path);
 
 /// Finds a job's secret: in the file at `path`, or if that is empty in the environment variable
 /// kSecretVariable, or in the systemd credential kSecretCredential. Refuses a file that other users

@@ -195,6 +195,13 @@ const std::string& ChildProcess::stderr_tail() {
   return stderr_tail_;
 }
 
+std::string ChildProcess::last_output() {
+  std::string text = stderr_tail();
+  text.erase(text.find_last_not_of('\n') + 1);  // npos + 1 is 0.
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  return text;
+}
+
 void ChildProcess::signal(int signal) {
   if (!has_ended()) kill(pid_, signal);
 }

@@ -53,6 +53,8 @@ class ChildProcess {
   std::vector<std::string> take_lines();
   /// Returns the end of standard error. Never blocks.
   const std::string& stderr_tail();
+  /// Returns stderr_tail() as one line, for messages: no newline at its end, and spaces for others.
+  std::string last_output();
   /// Returns the lines of standard error, like take_lines(). Use this or stderr_tail(), not both.
   std::vector<std::string> take_error_lines();
   /// Return the unfinished last lines of standard output and standard error. Call them when the

@@ -31,7 +31,7 @@ std::string scope_text(const Endpoint& endpoint) {
 Result<uint16_t> parse_port(std::string_view text, std::string_view whole) {
   const uint16_t port = parse_number<uint16_t>(text).value_or(0);
   if (port != 0) return port;
-  return failure(fmt::format("'{}' has no valid port; allowed is 1 to 65535", whole));
+  return failure(fmt::format("'{}' has no valid port; allowed: 1 to 65535", whole));
 }
 
 }  // namespace

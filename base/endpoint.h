@@ -43,7 +43,7 @@ struct Endpoint {
 
   [[nodiscard]] bool is_ipv4() const;
   [[nodiscard]] bool is_multicast() const;
-  /// True if the port is not 0. A default-constructed Endpoint is not set.
+  /// Returns true if the port is not 0. A default-constructed Endpoint is not set.
   [[nodiscard]] bool is_set() const { return port != 0; }
   /// Returns the address without the port, and IPv6 without brackets: "127.0.0.1", "::1".
   [[nodiscard]] std::string host_text() const;

@@ -37,6 +37,12 @@ namespace tributary {
   }
 }
 
+/// Returns true if a call on a non-blocking file may succeed later without a change: nothing is
+/// ready yet, or a signal interrupted it.
+[[nodiscard]] constexpr bool is_retryable(int error) {
+  return error == EAGAIN || error == EWOULDBLOCK || error == EINTR;
+}
+
 /// Returns the error "WHAT: TEXT OF ERRNO" with the kind of that errno value.
 inline tl::unexpected<Error> system_failure(int error, std::string_view what) {
   return failure(std::string(what) + ": " + errno_text(error), errno_kind(error));

@@ -149,7 +149,7 @@ std::string allowed_values(const KeySpec& key) {
     case KeyType::kBool:
       return "on, off, true, false";
     case KeyType::kText:
-      return "text that is not empty";
+      return key.allowed.empty() ? "text that is not empty" : std::string(key.allowed);
     case KeyType::kEndpoint:
       return "address:port, as in 127.0.0.1:12000 or [::1]:12000";
   }

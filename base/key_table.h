@@ -43,8 +43,9 @@ struct KeySpec {
   uint64_t min = 0;                    ///< For kUint and kDurationMs, inclusive.
   uint64_t max = INT64_MAX;            ///< Inclusive; TOML's largest integer.
   bool required = false;
-  double number_min = 0.0;   ///< For kNumber, inclusive.
-  double number_max = 1e18;  ///< Inclusive.
+  double number_min = 0.0;        ///< For kNumber, inclusive.
+  double number_max = 1e18;       ///< Inclusive.
+  std::string_view allowed = {};  ///< For kText, the allowed values in words; empty: any text.
 };
 
 /// The type in which a value was written. The command line has no types; TOML has.

@@ -31,8 +31,9 @@ std::string text_of(const std::filesystem::path& path) {
 }
 
 ScratchFolder::ScratchFolder() {
-  std::string name = std::filesystem::temp_directory_path() / "tributary-bench-XXXXXX";
-  if (mkdtemp(name.data()) != nullptr) path_ = name;
+  std::error_code error;
+  std::string name = std::filesystem::temp_directory_path(error) / "tributary-XXXXXX";
+  if (!error && mkdtemp(name.data()) != nullptr) path_ = name;
 }
 
 ScratchFolder::~ScratchFolder() {

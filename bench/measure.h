@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Common parts of the benchmarks: a thread's CPU time, medians, a file's text, and a temporary
-/// folder.
+/// Common parts of the benchmarks and the demo: a thread's CPU time, medians, a file's text, and a
+/// temporary folder.
 ///
 /// Tests:   tests/bench/measure_test.cc
 #pragma once

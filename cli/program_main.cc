@@ -28,7 +28,7 @@ int program_main(const programs::ServedProgram& program, int argc, const char* c
                 twice.what());
     return kExitUsage;
   }
-  // The flags before `serve` belong to a run over a capture, which there is none of then.
+  // With `serve` there is no capture, so the flags of a run over a capture are not required.
   serve->preparse_callback([&app](size_t) {
     for (CLI::Option* option : app.get_options()) option->required(false);
     app.callback({});

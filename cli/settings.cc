@@ -183,6 +183,12 @@ const CLI::App& chosen_command(const CLI::App& app) {
   return *command;
 }
 
+/// Returns the words that call a command, as "tributary lab run".
+std::string words_of(const CLI::App& command) {
+  const CLI::App* parent = command.get_parent();
+  return parent == nullptr ? command.get_name() : words_of(*parent) + " " + command.get_name();
+}
+
 /// Returns the names of the commands below a command that help texts show.
 std::vector<std::string> commands_of(const CLI::App& command) {
   std::vector<std::string> commands;
@@ -206,8 +212,7 @@ std::string explain_leftover(const CLI::App& command, const std::string& leftove
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 /// Returns one line for an error that CLI11 found, with the values allowed if they are known.
-std::string explain(const CLI::App& app, const CLI::ParseError& error) {
-  const CLI::App& command = chosen_command(app);
+std::string explain(const CLI::App& command, const CLI::ParseError& error) {
   const bool value_refused =
       error.get_name() == "ConversionError" || error.get_name() == "ValidationError";
   const bool is_about_a_flag = value_refused || error.get_name() == "ArgumentMismatch";
@@ -216,10 +221,8 @@ std::string explain(const CLI::App& app, const CLI::ParseError& error) {
   if (!leftovers.empty() && !is_about_a_flag) return explain_leftover(command, leftovers.front());
   const std::string text = error.what();
   if (error.get_name() == "RequiredError" && text.starts_with("A subcommand")) {
-    const bool at_top = &command == &app;
-    return fmt::format("{} command; allowed: {}",
-                       at_top ? "give a" : command.get_name() + " needs a",
-                       fmt::join(commands_of(command), ", "));
+    return fmt::format("give a command; allowed: {}; see {} --help",
+                       fmt::join(commands_of(command), ", "), words_of(command));
   }
   for (const CLI::Option* option : command.get_options()) {
     const std::string name = option->get_name();
@@ -391,6 +394,13 @@ CLI::Option* add_milliseconds(CLI::App& command, const std::string& flag, Durati
                  [&value](const KeyValue& written) { value = std::get<Duration>(written); });
 }
 
+CLI::Option* add_decimal(CLI::App& command, const std::string& flag, double& value, double min,
+                         double max, const std::string& help) {
+  return add_key(command, flag, {.type = KeyType::kNumber, .number_min = min, .number_max = max},
+                 fmt::format("{}", value), help,
+                 [&value](const KeyValue& written) { value = std::get<double>(written); });
+}
+
 CLI::Option* add_protocol(CLI::App& command, wire::Protocol& value, const std::string& help) {
   constexpr const auto& names = wire::kProtocolNames;
   const auto store = [&value](const std::string& name) {
@@ -453,9 +463,10 @@ std::optional<int> parse_command_line(CLI::App& app, int argc, const char* const
   } catch (const CLI::Success& help) {
     return app.exit(help, out, err);
   } catch (const Refused& refused) {
-    err << app.get_name() << ": " << refused.what() << "\n";
+    err << words_of(chosen_command(app)) << ": " << refused.what() << "\n";
   } catch (const CLI::ParseError& error) {
-    err << app.get_name() << ": " << explain(app, error) << "\n";
+    const CLI::App& command = chosen_command(app);
+    err << words_of(command) << ": " << explain(command, error) << "\n";
   }
   return kExitUsage;
 }

@@ -8,7 +8,8 @@
 /// Order:   A flag overrides the file, and the file overrides the default. Rows of a table on the
 ///          command line replace all rows of that table in the file.
 /// Threads: One, at the start of the program.
-/// Errors:  One line with the origin (flag, or file:line), the problem and the values allowed.
+/// Errors:  One line with the command, the origin (flag, or file:line), the problem and the values
+///          allowed.
 /// Tests:   tests/cli/settings_test.cc
 #pragma once
 
@@ -101,6 +102,10 @@ CLI::Option* add_uint(CLI::App& command, const std::string& flag, Unsigned& valu
                    value = static_cast<Unsigned>(std::get<uint64_t>(written));
                  });
 }
+
+/// Adds an option for a decimal number from `min` to `max`; `value` is the default.
+CLI::Option* add_decimal(CLI::App& command, const std::string& flag, double& value, double min,
+                         double max, const std::string& help);
 
 /// Adds an option for whole milliseconds from `min_ms` to `max_ms`; `value` is the default.
 CLI::Option* add_milliseconds(CLI::App& command, const std::string& flag, Duration& value,

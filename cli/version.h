@@ -19,8 +19,9 @@ namespace tributary::cli {
 /// finds it at each build.
 [[nodiscard]] std::string_view program_commit();
 
-/// Returns what `tributary --version` prints: "tributary VERSION", and a line each for the commit,
-/// the compiler, its flags, and the optional parts as "+dpdk" (built in) or "-dpdk" (left out).
+/// Returns the output of `tributary --version`: "tributary VERSION", and a line each for the
+/// commit, the compiler, its flags, and the optional parts as "+dpdk" (built in) or "-dpdk" (left
+/// out).
 [[nodiscard]] std::string version_text();
 
 }  // namespace tributary::cli

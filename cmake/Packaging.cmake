@@ -1,5 +1,6 @@
 # What `cmake --install` puts where, by component:
-#   program        the tributary program, its man pages and shell completions
+#   program        the tributary program, its man pages and shell completions, files for Prometheus
+#                  and Grafana
 #   python         the Python package, where `tributary launch` looks for it
 #   library        libtributary with its header, pkg-config and CMake files
 #   programs       static libraries, headers and CMake files for packet programs outside this tree
@@ -76,12 +77,19 @@ function(tributary_command_line_packaging)
   install(DIRECTORY ${folder}/share/ DESTINATION ${CMAKE_INSTALL_DATADIR} COMPONENT program OPTIONAL)
 endfunction()
 
+# Not documentation: debhelper compresses that, and Prometheus reads no compressed rules.
+function(tributary_operations_packaging)
+  set(ops ${PROJECT_SOURCE_DIR}/ops)
+  install(FILES ${ops}/prometheus.yml ${ops}/alerts.yml ${ops}/alerts_test.yml ${ops}/grafana.json
+          DESTINATION ${CMAKE_INSTALL_DATADIR}/tributary/ops COMPONENT program)
+endfunction()
+
 function(tributary_documentation_packaging)
   set(folder ${CMAKE_INSTALL_DOCDIR})
   install(FILES ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/CHANGELOG.md DESTINATION ${folder}
           COMPONENT documentation)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs ${PROJECT_SOURCE_DIR}/examples
-                    ${PROJECT_SOURCE_DIR}/experiments ${PROJECT_SOURCE_DIR}/ops
+                    ${PROJECT_SOURCE_DIR}/experiments
           DESTINATION ${folder} COMPONENT documentation
           PATTERN "*.7" EXCLUDE PATTERN "results" EXCLUDE PATTERN "__pycache__" EXCLUDE)
 endfunction()
@@ -106,6 +114,7 @@ function(tributary_packaging)
   if(TARGET tributary)
     install(TARGETS tributary RUNTIME COMPONENT program)
     tributary_command_line_packaging()
+    tributary_operations_packaging()
     install(DIRECTORY ${PROJECT_SOURCE_DIR}/python/tributary
             DESTINATION ${CMAKE_INSTALL_DATADIR}/tributary/python COMPONENT python
             FILES_MATCHING PATTERN "*.py")

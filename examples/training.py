@@ -42,7 +42,7 @@ def add_flags(parser):
 def _result_file(name):
     """Refuses a file that cannot be written before the training rather than after it."""
     folder = os.path.dirname(os.path.abspath(name))
-    if not os.access(folder, os.W_OK):
+    if os.path.isdir(name) or not os.access(name if os.path.exists(name) else folder, os.W_OK):
         raise argparse.ArgumentTypeError(f"{name} cannot be written; allowed: a file in a folder that exists")
     return name
 

@@ -19,8 +19,8 @@ Result<uint32_t> whole_number(std::string_view what, std::string_view text, uint
                               uint32_t most) {
   const auto number = parse_number<uint32_t>(text);
   if (number && *number >= least && *number <= most) return *number;
-  return failure(fmt::format("{}='{}' is not allowed; allowed is a whole number from {} to {}",
-                             what, text, least, most));
+  return failure(fmt::format("{}='{}' is not allowed; allowed: a whole number from {} to {}", what,
+                             text, least, most));
 }
 
 /// Reads "HOST", "HOST:PORT", "[v6]" or "[v6]:PORT". @return "HOST:PORT".
@@ -75,7 +75,7 @@ Result<std::vector<Aggregator>> parse_aggregators(std::string_view list, uint16_
     first = end + 1;
   }
   if (aggregators.size() > kAggregatorsMax) {
-    return failure(fmt::format("{} aggregators are not allowed; allowed are 1 to {}",
+    return failure(fmt::format("{} aggregators are not allowed; allowed: 1 to {}",
                                aggregators.size(), kAggregatorsMax));
   }
   const auto has_weight = [](const Aggregator& each) { return each.weight > 0; };

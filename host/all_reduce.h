@@ -6,7 +6,7 @@
 /// Shapes:  A tensor is a span of float, int32 or 16-bit floats, from 1 element to 1 GB.
 /// Threads: Plain values without shared state.
 /// Errors:  Values, never exceptions: Status says what failed, Outcome::text why.
-/// Tests:   tests/host/communicator_test.cc, tests/host/trio_ml/worker_errors_test.cc
+/// Tests:   tests/host/communicator_test.cc, tests/host/worker_errors_test.cc
 #pragma once
 
 #include <algorithm>

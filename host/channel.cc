@@ -103,7 +103,7 @@ void Channel::take_requests(Instant now) {
     failure = std::exchange(requested_failure_, {});
     leave = leave_requested_;
   }
-  if (!taken_.empty() && protocol_->idle()) nap_rule_.begin();
+  if (!taken_.empty() && protocol_->idle()) nap_policy_.begin();
   for (Part* part : taken_) {
     protocol_->submit(part->transfer, now);
     in_work_.push_back(part);
@@ -186,8 +186,8 @@ void Channel::wait(Duration at_most) {
 }
 
 Duration Channel::nap(Instant now) {
-  return nap_rule_.next(protocol_->progress(), protocol_->window(), protocol_->straggler_timeout(),
-                        now);
+  return nap_policy_.next(protocol_->progress(), protocol_->window(),
+                          protocol_->straggler_timeout(), now);
 }
 
 uint32_t Channel::send(Instant now) {

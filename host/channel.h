@@ -22,7 +22,7 @@
 #include <vector>
 
 #include "engine/port.h"
-#include "host/nap_rule.h"
+#include "host/nap_policy.h"
 #include "host/send_gate.h"
 #include "host/tensor_parts.h"
 #include "host/tensor_protocol.h"
@@ -130,7 +130,7 @@ class Channel {
     return is_ending_ ? Instant() : protocol_->next_deadline();
   }
   /// Returns how long results may stay unread at no cost in time, after a round with packets. See
-  /// host/nap_rule.h.
+  /// host/nap_policy.h.
   [[nodiscard]] Duration nap(Instant now);
   /// Adds the channel's queues to a wait. The next round receives packets if one of them is ready.
   /// @pre can_share_thread()
@@ -167,7 +167,7 @@ class Channel {
   bool expects_packets_ = true;  ///< The next round receives.
   bool is_ending_ = false;       ///< The last leave was sent in the latest round.
   bool has_ended_ = false;
-  NapRule nap_rule_;
+  NapPolicy nap_policy_;
   std::vector<Part*> taken_;  ///< Swapped with submitted_.
   TensorProtocol::Phase reported_phase_ = TensorProtocol::Phase::kJoining;
   std::array<engine::Packet, engine::kBurstPackets> burst_{};

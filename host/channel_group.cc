@@ -14,7 +14,7 @@ namespace {
 
 Result<void> check_packets(const TensorProtocol& protocol, const engine::Port& port) {
   if (protocol.packet_bytes_max() <= port.payload_bytes_max()) return {};
-  return failure(fmt::format("packets of {} bytes are not allowed; allowed is {}, by the port",
+  return failure(fmt::format("packets of {} bytes are not allowed; allowed: {}, by the port",
                              protocol.packet_bytes_max(), port.payload_bytes_max()));
 }
 

@@ -73,7 +73,7 @@ ChannelThread::Loop ChannelThread::run_rounds() {
     loop.is_busy = loop.is_busy || round.is_busy();
     loop.is_full = loop.is_full || round.is_full();
   }
-  if (loop.received && waits_now_) yield_rule_.on_packet(loop.now - busy_at_);
+  if (loop.received && waits_now_) yield_policy_.on_packet(loop.now - busy_at_);
   if (loop.is_busy) busy_at_ = loop.now;
   return loop;
 }
@@ -94,9 +94,9 @@ void ChannelThread::pause(const Loop& loop) {
     std::this_thread::sleep_for(std::chrono::nanoseconds(in_nanoseconds(nap_time)));
     return expect_packets();
   }
-  if (is_working() && yield_rule_.pays()) {
+  if (is_working() && yield_policy_.pays()) {
     if (!loop.is_busy) {
-      yield_rule_.on_yield();
+      yield_policy_.on_yield();
       std::this_thread::yield();
     }
     return expect_packets();

@@ -3,8 +3,8 @@
 /// One thread of a rank: drives channels, each with its protocol and its port.
 ///
 /// Model:   A loop reads the clock once and gives each channel a round. A loop without packets
-///          yields (host/yield_rule.h) or sleeps until a packet, a submission or the next deadline
-///          of any channel. On slow links, a loop with packets may take a nap (host/nap_rule.h).
+///          yields (host/yield_policy.h) or sleeps until a packet, a submission or the next
+///          deadline of any channel. On slow links, a loop with packets may nap (nap_policy.h).
 /// Threads: Any thread may call add(); one thread calls finish().
 /// Errors:  None.
 /// Memory:  A channel outlives its thread.
@@ -18,7 +18,7 @@
 
 #include "base/time.h"
 #include "host/channel.h"
-#include "host/yield_rule.h"
+#include "host/yield_policy.h"
 #include "io/wait_set.h"
 
 namespace tributary::host {
@@ -61,7 +61,7 @@ class ChannelThread {
   io::WaitSet waits_;
   Instant busy_at_;         ///< Time of the last packet, either way.
   bool waits_now_ = false;  ///< The thread has paused since the last packet.
-  YieldRule yield_rule_;
+  YieldPolicy yield_policy_;
 
   // Under the mutex.
   std::mutex mutex_;

@@ -37,11 +37,11 @@ Result<std::unique_ptr<Communicator>> Communicator::join(const CommunicatorConfi
                                                          Status* status) {
   if (config.threads * config.priorities > 1) {
     return failure(
-        fmt::format("threads={} and priorities={} are not allowed over one port; allowed is 1",
+        fmt::format("threads={} and priorities={} are not allowed over one port; allowed: 1",
                     config.threads, config.priorities));
   }
   if (config.aggregators.size() > 1) {
-    return failure(fmt::format("{} aggregators are not allowed over one port; allowed is 1",
+    return failure(fmt::format("{} aggregators are not allowed over one port; allowed: 1",
                                config.aggregators.size()));
   }
   const auto take = [&port](uint32_t, const Endpoint&) -> Result<std::unique_ptr<engine::Port>> {

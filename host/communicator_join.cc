@@ -121,8 +121,9 @@ class Joining {
     if (const auto agreed = plan_.agree(terms); !agreed) return agreed;
     if (config_.wire != WireBits::k16 || plan_.narrow_gradients() > 0) return {};
     return failure(
-        "wire=16 is not allowed: an aggregator of this job does not take 16-bit gradients; allowed "
-        "is 32. Use aggregators of this version, with the same block_grad_max");
+        "wire=16 is not allowed: an aggregator of this job does not take 16-bit gradients; "
+        "allowed: "
+        "32. Use aggregators of this version, with the same block_grad_max");
   }
 
   ChannelGroup& group_;
@@ -175,38 +176,38 @@ CommunicatorConfig with_list(CommunicatorConfig config, const std::vector<Aggreg
 
 Result<void> check_config(const CommunicatorConfig& config) {
   if (!config.server.is_set() && config.aggregators.empty()) {
-    return failure("server: no address given; allowed is HOST:PORT");
+    return failure("server: no address given; allowed: HOST:PORT");
   }
   if (const auto distinct = check_addresses(config.aggregators); !distinct) return distinct;
   if (config.world < 1 || config.world > wire::kSourcesMax) {
-    return failure(fmt::format("world={} is not allowed; allowed is 1 to 256", config.world));
+    return failure(fmt::format("world={} is not allowed; allowed: 1 to 256", config.world));
   }
   if (config.rank >= config.world) {
     return failure(
-        fmt::format("rank={} is not allowed; allowed is 0 to {}", config.rank, config.world - 1));
+        fmt::format("rank={} is not allowed; allowed: 0 to {}", config.rank, config.world - 1));
   }
   if (config.gradients > 4095) {
-    return failure(fmt::format("gradients={} is not allowed; allowed is 1 to 4095, or 0 for auto",
+    return failure(fmt::format("gradients={} is not allowed; allowed: 1 to 4095, or 0 for auto",
                                config.gradients));
   }
   if (config.window > 65536) {
-    return failure(fmt::format("window={} is not allowed; allowed is 1 to 65536, or 0 for auto",
-                               config.window));
+    return failure(
+        fmt::format("window={} is not allowed; allowed: 1 to 65536, or 0 for auto", config.window));
   }
   if (config.threads < 1 || config.threads > wire::kChannelsMax) {
-    return failure(fmt::format("threads={} is not allowed; allowed is 1 to {}", config.threads,
+    return failure(fmt::format("threads={} is not allowed; allowed: 1 to {}", config.threads,
                                wire::kChannelsMax));
   }
   if (config.asynchronous && config.threads * config.priorities > 1) {
     return failure(
-        fmt::format("threads={} and priorities={} are not allowed; allowed is 1 with "
+        fmt::format("threads={} and priorities={} are not allowed; allowed: 1 with "
                     "asynchronous=on",
                     config.threads, config.priorities));
   }
   if (config.priorities < 1 || config.priorities > kPrioritiesMax ||
       config.priorities * config.threads > wire::kChannelsMax) {
     return failure(
-        fmt::format("priorities={} with threads={} is not allowed; allowed is 1 to {}, and a "
+        fmt::format("priorities={} with threads={} is not allowed; allowed: 1 to {}, and a "
                     "product of at most {}",
                     config.priorities, config.threads, kPrioritiesMax, wire::kChannelsMax));
   }

@@ -11,7 +11,7 @@
 
 #include "base/number_text.h"
 #include "host/send_gate.h"
-#include "host/trio_ml/silence_watch.h"
+#include "host/silence_watch.h"
 #include "host/worker_port.h"
 #include "wire/trio_ml.h"
 
@@ -43,7 +43,7 @@ Result<uint64_t> whole_number(std::string_view key, std::string_view value, uint
                               uint64_t most, std::string_view besides = "") {
   const auto number = parse_number<uint64_t>(value);
   if (!number || *number < least || *number > most) {
-    return failure(fmt::format("{}='{}' is not allowed; allowed is {}a whole number from {} to {}",
+    return failure(fmt::format("{}='{}' is not allowed; allowed: {}a whole number from {} to {}",
                                key, value, besides, least, most));
   }
   return *number;
@@ -76,7 +76,7 @@ Result<void> put(const Result<Number>& number, Target& target) {
 Result<void> put_local(std::string_view value, CommunicatorConfig& config) {
   const auto use = parse_local_use(value);
   if (!use) {
-    return failure(fmt::format("local='{}' is not allowed; allowed is auto, on or off", value));
+    return failure(fmt::format("local='{}' is not allowed; allowed: auto, on or off", value));
   }
   config.local = *use;
   return {};
@@ -84,7 +84,7 @@ Result<void> put_local(std::string_view value, CommunicatorConfig& config) {
 
 Result<void> put_switch(std::string_view key, std::string_view value, bool& flag) {
   if (value != "on" && value != "off") {
-    return failure(fmt::format("{}='{}' is not allowed; allowed is on or off", key, value));
+    return failure(fmt::format("{}='{}' is not allowed; allowed: on or off", key, value));
   }
   flag = value == "on";
   return {};
@@ -98,7 +98,7 @@ Result<void> put_wire(std::string_view value, CommunicatorConfig& config) {
   } else if (value == "32") {
     config.wire = WireBits::k32;
   } else {
-    return failure(fmt::format("wire='{}' is not allowed; allowed is auto, 16 or 32", value));
+    return failure(fmt::format("wire='{}' is not allowed; allowed: auto, 16 or 32", value));
   }
   return {};
 }
@@ -109,7 +109,7 @@ Result<void> put_format(std::string_view value, Query& query) {
   } else if (value == "fixed") {
     query.url.reduction.format = FloatFormat::kFixedScale;
   } else {
-    return failure(fmt::format("format='{}' is not allowed; allowed is exponent or fixed", value));
+    return failure(fmt::format("format='{}' is not allowed; allowed: exponent or fixed", value));
   }
   return {};
 }
@@ -118,7 +118,7 @@ Result<void> put_scale(std::string_view value, Query& query) {
   const auto scale = parse_number<float>(value);
   if (!scale || !(*scale > 0) || !std::isfinite(*scale)) {
     return failure(fmt::format(
-        "scale='{}' is not allowed; allowed is a finite number above 0, as in 1e8", value));
+        "scale='{}' is not allowed; allowed: a finite number above 0, as in 1e8", value));
   }
   query.url.reduction.scale = *scale;
   return {};
@@ -128,7 +128,7 @@ Result<void> put_loss(std::string_view value, Query& query) {
   const auto loss = parse_number<double>(value);
   if (!loss || !(*loss >= 0) || *loss >= 1) {
     return failure(
-        fmt::format("loss='{}' is not allowed; allowed is a number from 0 to below 1", value));
+        fmt::format("loss='{}' is not allowed; allowed: a number from 0 to below 1", value));
   }
   query.url.loss = *loss;
   return {};
@@ -157,8 +157,7 @@ Result<void> put_key(std::string_view key, std::string_view value, Query& query)
   if (key == "auth") {
     const auto mode = auth::parse_mode(value);
     if (!mode) {
-      return failure(
-          fmt::format("auth='{}' is not allowed; allowed is none, header or full", value));
+      return failure(fmt::format("auth='{}' is not allowed; allowed: none, header or full", value));
     }
     query.auth = *mode;
     return {};
@@ -183,7 +182,7 @@ Result<void> put_key(std::string_view key, std::string_view value, Query& query)
     return put_ms(key, value, config.server_silent.emplace(), in_milliseconds(kSilentLeast));
   }
   return failure(
-      fmt::format("unknown key '{}'; allowed are rank, world, deadline_ms, server_wait_ms, "
+      fmt::format("unknown key '{}'; allowed: rank, world, deadline_ms, server_wait_ms, "
                   "server_silent_ms, gradients, window, threads, priorities, format, wire, scale, "
                   "source, local, auth, secret_file, asynchronous, "
                   "record and loss",
@@ -214,13 +213,13 @@ Result<void> put_path(std::string_view path, Query& query) {
   constexpr std::string_view kJob = "/job/";
   if (path.empty() || path == "/") return {};
   if (!path.starts_with(kJob)) {
-    return failure(fmt::format("path '{}' is not allowed; allowed is /job/ID", path));
+    return failure(fmt::format("path '{}' is not allowed; allowed: /job/ID", path));
   }
   return put(whole_number("job", path.substr(kJob.size()), 0, 255), query.url.config.job_id);
 }
 
 Result<void> put_aggregators(std::string_view list, Query& query) {
-  if (list.empty()) return failure(fmt::format("no host; allowed is {}", kForm));
+  if (list.empty()) return failure(fmt::format("no host; allowed: {}", kForm));
   auto aggregators = parse_aggregators(list, kDefaultPort);
   if (!aggregators) return tl::unexpected(aggregators.error());
   query.url.config.aggregators = *std::move(aggregators);
@@ -264,7 +263,7 @@ Result<CommunicatorUrl> parse_communicator_url(std::string_view url,
   const std::string from_environment = url.empty() ? environment("TRIBUTARY_URL") : std::string();
   if (url.empty()) url = from_environment;
   if (url.empty()) {
-    return failure(fmt::format("no URL given and TRIBUTARY_URL is not set; allowed is {}", kForm));
+    return failure(fmt::format("no URL given and TRIBUTARY_URL is not set; allowed: {}", kForm));
   }
   const auto wrong = [&url](const Error& error) {
     return failure(fmt::format("{} (in '{}')", error.text, url));
@@ -292,11 +291,11 @@ Result<CommunicatorUrl> parse_communicator_url(std::string_view url,
   if (const auto done = fill_ranks(environment, query); !done) return wrong(done.error());
   if (*query.rank >= *query.world) {
     return wrong(Error{
-        fmt::format("rank={} is not allowed; allowed is 0 to {}", *query.rank, *query.world - 1)});
+        fmt::format("rank={} is not allowed; allowed: 0 to {}", *query.rank, *query.world - 1)});
   }
   if (query.url.config.wire == WireBits::k16 &&
       query.url.reduction.format == FloatFormat::kFixedScale) {
-    return wrong(Error{"wire=16 is not allowed with format=fixed; allowed is format=exponent"});
+    return wrong(Error{"wire=16 is not allowed with format=fixed; allowed: format=exponent"});
   }
   std::string& record_folder = query.url.config.record_folder;
   if (record_folder.empty()) record_folder = environment("TRIBUTARY_RECORD");

@@ -19,7 +19,7 @@
 
 #include "host/all_reduce.h"
 #include "host/tensor_parts.h"
-#include "host/trio_ml/worker_errors.h"
+#include "host/worker_errors.h"
 #include "plan/part_cutter.h"
 #include "wire/parameter_share.h"
 

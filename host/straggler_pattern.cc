@@ -51,7 +51,8 @@ double HeavyTailPattern::factor_at(uint64_t iteration) const {
   Prng prng(Prng(seed_ ^ iteration).any_u64());
   const double rest = std::max(1 - prng.unit(), kLeastRest);
   // A square root has the same bits everywhere (IEEE 754), unlike pow().
-  return 1 + (ratio_ - 1) * (1 / std::sqrt(rest) - kMedian) / (kP99 - kMedian);
+  const double factor = 1 + (ratio_ - 1) * (1 / std::sqrt(rest) - kMedian) / (kP99 - kMedian);
+  return std::max(factor, kTailFactorMin);
 }
 
 }  // namespace tributary::host

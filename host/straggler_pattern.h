@@ -22,6 +22,9 @@ inline constexpr uint32_t kDelayPoints = 3;
 inline constexpr double kDelayFactorMin = 0.5;
 inline constexpr double kDelayFactorMax = 2.0;
 
+/// Shortest iteration of a heavy tail, in medians. Assumed: luck at most halves a computation.
+inline constexpr double kTailFactorMin = 0.5;
+
 /// The delays of one worker. The paper lets "one of the servers decide to slow down at each point".
 /// Here each worker that may straggle has a pattern with its own seed, so several workers can be
 /// slow at once. An experiment with one straggler gives a pattern to that worker only.
@@ -62,7 +65,8 @@ class OneSlowWorkerPattern {
 /// A worker's computation time with a heavy tail: a factor for each iteration, 1 in the median.
 /// Model:   1 + (ratio - 1) * (1 / sqrt(1 - u) - sqrt(2)) / (10 - sqrt(2)) for u uniform: a Pareto
 ///          tail of index 2 (assumed) that goes through 1 at u = 0.5 and through `ratio` at 0.99.
-///          The tail ends at u = 0.9999, the factor 1 + 11.5 (ratio - 1).
+///          The tail ends at u = 0.9999, the factor 1 + 11.5 (ratio - 1). The shortest iteration
+///          takes kTailFactorMin, which ratios above 11.4 reach.
 class HeavyTailPattern {
  public:
   /// @param p99_over_p50 At least 1.

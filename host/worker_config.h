@@ -20,7 +20,7 @@
 #include "base/endpoint.h"
 #include "base/time.h"
 #include "host/aggregator_list.h"
-#include "host/trio_ml/refusal_watch.h"
+#include "host/refusal_watch.h"
 #include "host/worker_event.h"
 #include "wire/parameter_share.h"
 
@@ -88,8 +88,8 @@ struct CommunicatorConfig {
   auth::JobAuth auth = {};  ///< The job's mode and key; the aggregator's must be the same.
   /// Ends the join early, with a leave to the aggregator.
   std::stop_token join_stop = {};
-  /// Called with a sentence about what the join waits for, after a second and then every ten. Each
-  /// channel calls it in its own thread. Null: no calls.
+  /// Called with a sentence that names the ranks or the aggregator that the join waits for, after a
+  /// second and then every ten. Each channel calls it in its own thread. Null: no calls.
   std::function<void(const std::string&)> on_join_wait = {};
   /// Called when the rank waits for others, and when others lag; see WorkerEvent. In the threads of
   /// the channels, one call at a time. It must not close the communicator or wait for an operation.

@@ -20,9 +20,9 @@ namespace tributary::host {
 inline constexpr Duration kWaitAnnouncedAfter = seconds(1);
 /// Shortest time between the announcements of two waits.
 inline constexpr Duration kWaitsAnnouncedEvery = seconds(10);
-/// An aggregator that a block waits for is named after this silence
-/// (host/trio_ml/silence_watch.h). Its questions are 0.1 s apart at most, so the name comes within
-/// 0.9 s of its last packet. Assumed: a busy server answers one of five questions in time.
+/// An aggregator that a block waits for is named after this silence (host/silence_watch.h). Its
+/// questions are 0.1 s apart at most, so the name comes within 0.9 s of its last packet. Assumed: a
+/// busy server answers one of five questions in time.
 inline constexpr Duration kSilenceAnnouncedAfter = milliseconds(500);
 
 struct WorkerEvent {

@@ -64,11 +64,11 @@ class WorkerRecorder {
   recorder::FlightRecorder recorder_;
   const recorder::RecordingFiles files_;
   std::unique_ptr<recorder::AbnormalEnd> abnormal_end_;  ///< Null: another rank's is armed.
-  std::mutex stall_mutex_;                               ///< Of the next two.
+  std::mutex stall_mutex_;                               ///< Guards the next two.
   recorder::StallFiles stall_files_;
   bool has_stall_ = false;  ///< Its file is not written yet.
   std::condition_variable_any stalled_;
-  mutable std::mutex mutex_;  ///< Of the following.
+  mutable std::mutex mutex_;  ///< Guards the members below.
   std::vector<recorder::Writer*> channels_;
   size_t channel_count_ = 0;  ///< Of channels_, in use by the present attempt.
   bool is_stored_ = false;

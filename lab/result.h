@@ -75,7 +75,7 @@ struct WorkerResult {
 struct LinkResult {
   std::string name;
   uint64_t packets = 0;     ///< Put on the wire, or in the queue before it when the run ends.
-  uint64_t bytes = 0;       ///< Of these, on the wire.
+  uint64_t bytes = 0;       ///< Bytes of these packets on the wire.
   uint64_t lost = 0;        ///< All causes together.
   uint64_t dropped = 0;     ///< Part of `lost`: by the full queue. They are not among `packets`.
   uint64_t duplicated = 0;  ///< Delivered twice; counted once in `packets`.
@@ -194,7 +194,8 @@ struct RunResult {
   uint64_t timeline_later = 0;  ///< Packets after kTimelineBinsMax bins.
   std::vector<AggregatorResult> aggregators;
 
-  /// Workers that dropped out, and places where trains may have changed the result; a line each.
+  /// Workers that dropped out, and places where trains or the fidelity of a model may have changed
+  /// the result; a line each.
   std::vector<std::string> warnings;
 
   uint64_t packets = 0;  ///< Simulated packets delivered over links.

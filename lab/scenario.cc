@@ -312,10 +312,6 @@ Checked check_straggler(const Scenario& scenario, const BackendKind& backend) {
   if (straggler.pattern.contains(Straggling::kTrace) && straggler.trace.empty()) {
     return refused("straggler.trace", "''", "the path of a file, with straggler.pattern=trace");
   }
-  if (straggler.pattern.contains(Straggling::kBackgroundFlow) && straggler.background_share <= 0) {
-    return refused("straggler.background_share", fmt::format("{}", straggler.background_share),
-                   "above 0, up to 1");
-  }
   return {};
 }
 
@@ -397,10 +393,6 @@ const std::string& name_of(Straggling pattern) {
 bool Scenario::is_slow_link(uint32_t rank) const {
   const auto& slow = slow_links.workers;
   return std::find(slow.begin(), slow.end(), rank) != slow.end();
-}
-
-uint64_t Scenario::link_bits_per_s(uint32_t rank) const {
-  return is_slow_link(rank) ? slow_links.rate_bits_per_s : link.rate_bits_per_s;
 }
 
 std::optional<Refusal> find_refusal(const Scenario& scenario) {

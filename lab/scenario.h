@@ -186,7 +186,8 @@ struct StragglerSettings {
   double p99_over_p50 = 3;                 ///< heavy-tail: of a worker's own time.
   Duration pause_at = milliseconds(100);   ///< pause: when the worker's process stops …
   Duration pause_for = milliseconds(500);  ///< … and for how long.
-  /// background-flow: rate of the other traffic, as a share of the rate of the worker's link.
+  /// background-flow: rate of the other traffic, as a share of the rate of the worker's link, from
+  /// 0.001 on.
   double background_share = 0.5;
   std::string trace;  ///< trace: path of a CSV file (lab/workload/delay_trace.h).
 };
@@ -320,8 +321,6 @@ struct Scenario {
 
   /// Returns whether the worker's cable is one of `slow_links`.
   [[nodiscard]] bool is_slow_link(uint32_t rank) const;
-  /// Returns the rate of a worker's cable, unless a topology file sets it.
-  [[nodiscard]] uint64_t link_bits_per_s(uint32_t rank) const;
 };
 
 /// The name of an enumeration's value, for files and flags, and its description.

@@ -85,6 +85,21 @@ bool has_single_straggler(const Scenario& scenario) {
 bool has_leaves(const Scenario& scenario) {
   return scenario.topology != Topology::kStar && scenario.topology != Topology::kFile;
 }
+/// Tells whether the keys of links set the cables. A topology file sets its own.
+bool sets_cables(const Scenario& scenario) { return scenario.topology != Topology::kFile; }
+/// Tells whether the rate of the links matters. It is also the rate at which a switch that adds
+/// returns results (JobConfig::reply_bits_per_s), whichever cables it has.
+bool uses_link_rate(const Scenario& scenario) {
+  return sets_cables(scenario) || backend_kind(scenario.backend).placement == Placement::kSwitch;
+}
+/// Tells whether the delay of the links matters. SwitchML's pool also follows from it.
+bool uses_link_delay(const Scenario& scenario) {
+  return sets_cables(scenario) || uses_switchml(scenario);
+}
+constexpr char kOtherThanFile[] = "any with a topology other than file, which sets each cable";
+constexpr char kNoFileButSwitchml[] =
+    "any with a topology other than file, which sets each cable, or with a SwitchML back end, "
+    "whose pool follows from it";
 
 const std::array kDependentKeys = std::to_array<DependentKey>({
     {"leaves", [](const Scenario& s) { return has_leaves(s) || !s.straggler.racks.empty(); },
@@ -99,6 +114,17 @@ const std::array kDependentKeys = std::to_array<DependentKey>({
      "1024, or any with a back end other than SwitchML, which fixes the size of its packets"},
     {"model.bucket_bytes", [](const Scenario& s) { return s.model.kind == Model::kCustom; },
      "none, or any with model.name=custom"},
+    {"link.rate_gbps", uses_link_rate,
+     "100, or any with a topology other than file, which sets each cable, or with a switch that "
+     "adds, whose results have this rate"},
+    {"link.propagation_ns", uses_link_delay, kNoFileButSwitchml},
+    {"link.jitter_us", uses_link_delay, kNoFileButSwitchml},
+    {"link.queue_bytes", sets_cables, kOtherThanFile},
+    {"link.ecn_bytes", sets_cables, kOtherThanFile},
+    {"link.loss", sets_cables, kOtherThanFile},
+    {"link.corrupt", sets_cables, kOtherThanFile},
+    {"link.duplicate", sets_cables, kOtherThanFile},
+    {"link.reorder", sets_cables, kOtherThanFile},
     {"link.slow_rate_gbps", [](const Scenario& s) { return !s.slow_links.workers.empty(); },
      "any with link.slow_workers"},
     {"link.loss_run", [](const Scenario& s) { return s.link.faults.loss > 0; },
@@ -167,6 +193,15 @@ const std::array kDependentKeys = std::to_array<DependentKey>({
 bool stands_for(std::string_view pattern, std::string_view name) {
   if (!pattern.ends_with('*')) return pattern == name;
   return name.starts_with(pattern.substr(0, pattern.size() - 1));
+}
+
+/// Returns the rows of the table that concern a key.
+std::vector<const DependentKey*> conditions_of(std::string_view name) {
+  std::vector<const DependentKey*> conditions;
+  for (const DependentKey& dependent : kDependentKeys) {
+    if (stands_for(dependent.name, name)) conditions.push_back(&dependent);
+  }
+  return conditions;
 }
 
 }  // namespace
@@ -274,20 +309,37 @@ Result<Scenario> make_scenario(std::span<const WrittenKey> keys) {
   return scenario;
 }
 
-Result<void> check_effects(const Scenario& scenario, std::span<const Setting> settings) {
+Result<void> check_effects(std::span<const Scenario* const> scenarios,
+                           std::span<const Setting> settings) {
   const Scenario defaults;
   for (const Setting& setting : settings) {
+    const std::vector<const DependentKey*> conditions = conditions_of(setting.name);
+    if (conditions.empty()) continue;
     const ScenarioKey& key = *find_scenario_key(setting.name);
-    const std::string value = key.show(scenario);
-    if (value == key.show(defaults)) continue;
-    for (const DependentKey& dependent : kDependentKeys) {
-      if (!stands_for(dependent.name, setting.name) || dependent.has_effect(scenario)) continue;
-      const std::string text =
-          fmt::format("{}={} has no effect; allowed: {}", setting.name, value, dependent.needed);
-      return tl::unexpected(placed({.key = setting.name, .text = text}, settings, ""));
+    const std::string usual = key.show(defaults);
+    std::string refusal;  // Of the first scenario in which the value has no effect.
+    for (const Scenario* scenario : scenarios) {
+      const std::string value = key.show(*scenario);
+      if (value == usual) continue;
+      const auto unmet = std::ranges::find_if(
+          conditions, [&](const DependentKey* each) { return !each->has_effect(*scenario); });
+      if (unmet == conditions.end()) {
+        refusal.clear();
+        break;
+      }
+      if (!refusal.empty()) continue;
+      refusal = fmt::format("{}={} has no effect{}; allowed: {}", setting.name, value,
+                            scenarios.size() > 1 ? " in any run" : "", (*unmet)->needed);
     }
+    if (refusal.empty()) continue;
+    return tl::unexpected(placed({.key = setting.name, .text = refusal}, settings, ""));
   }
   return {};
+}
+
+Result<void> check_effects(const Scenario& scenario, std::span<const Setting> settings) {
+  const Scenario* const only = &scenario;
+  return check_effects(std::span(&only, 1), settings);
 }
 
 std::string scenario_text(const Scenario& scenario) {

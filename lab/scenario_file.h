@@ -84,9 +84,12 @@ struct Setting {
 
 /// Refuses the first of the settings that has no effect in the scenario, because the key that would
 /// read it has another value: a probability without slow workers, buckets of a model that has its
-/// own. Also refuses straggler patterns that can never act. Sweeps and comparisons do not call
-/// this, because a value may matter at some of their points only.
+/// own. Also refuses straggler patterns that can never act. A value equal to the default passes.
 [[nodiscard]] Result<void> check_effects(const Scenario& scenario,
+                                         std::span<const Setting> settings);
+/// Refuses the first of the settings that has no effect in any of the scenarios: those of a figure,
+/// a sweep or a comparison, where a value may matter in some runs only.
+[[nodiscard]] Result<void> check_effects(std::span<const Scenario* const> scenarios,
                                          std::span<const Setting> settings);
 
 /// Returns the whole scenario as TOML, one key a line, in the order of the table.

@@ -344,6 +344,9 @@ void add_mitigation_keys(Keys& keys) {
       {"drop", "stop"}, [](auto& s) -> auto& { return s.mitigation.on_desynchronised; }));
 }
 
+/// The slowest cable has 1000 bit/s (net/topology_file.h), so the other traffic has at least 1.
+constexpr double kBackgroundShareMin = 0.001;
+
 void add_straggler_keys(Keys& keys) {
   keys.push_back(parsed_key(
       "straggler.pattern", "straggler patterns, joined by +; see `tributary lab list`",
@@ -379,8 +382,9 @@ void add_straggler_keys(Keys& keys) {
   keys.push_back(time_key(
       "straggler.pause_for_ms", "pause: length of the pause",
       [](auto& s) -> auto& { return s.straggler.pause_for; }));
-  keys.push_back(probability_key(
-      "straggler.background_share", "background-flow: share of the link's rate",
+  keys.push_back(number_key(
+      "straggler.background_share", kBackgroundShareMin, 1,
+      "background-flow: share of the rate of the worker's link",
       [](auto& s) -> auto& { return s.straggler.background_share; }));
   keys.push_back(text_key(
       "straggler.trace", "trace: CSV file of delays (docs/experiments.md)",
@@ -392,7 +396,9 @@ void add_pfe_keys(Keys& keys) {
       "pfe.generation", 1, 6, "generation of Trio's chipset",
       [](auto& s) -> auto& { return s.pfe.generation; }));
   keys.push_back(enum_key(
-      "pfe.fidelity", "exact: one event per memory request",
+      "pfe.fidelity",
+      "exact: one event per memory request; burst: a thread reserves the banks' time at once "
+      "(faster)",
       {{"burst", engine::Fidelity::kBurst}, {"exact", engine::Fidelity::kExact}},
       [](auto& s) -> auto& { return s.pfe.fidelity; }));
   keys.push_back(list_key(
@@ -415,7 +421,8 @@ void add_switchml_keys(Keys& keys) {
 
 void add_aggregators_keys(Keys& keys) {
   keys.push_back(flag_key(
-      "aggregators.colocated", "sharded: an aggregator on each worker's machine",
+      "aggregators.colocated",
+      "sharded: an aggregator on each worker's machine, with cores of its own",
       [](auto& s) -> auto& { return s.aggregators.colocated; }));
   keys.push_back(uint_key(
       "aggregators.spare", 0, 256, "sharded: number of machines that only aggregate",

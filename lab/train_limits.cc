@@ -71,7 +71,7 @@ std::optional<Refusal> check_queues(const Scenario& scenario, const BackendKind&
     if (scenario.train * packet_bytes <= queue_bytes) continue;
     return refused(
         "train", scenario.train,
-        fmt::format("1 to {}, whose packets of {} bytes fit into {}={}",
+        fmt::format("1 to {}: that many packets of {} bytes fit into {}={}",
                     longest_train(queue_bytes, packet_bytes), packet_bytes, key, queue_bytes));
   }
   return {};

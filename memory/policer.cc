@@ -15,20 +15,20 @@ Policer::Bucket Policer::full_bucket(BitRate rate, uint32_t burst_bytes) {
 
 Result<Policer> Policer::create(const Config& config) {
   if (config.peak_rate > kPolicerRateMax) {
-    return failure(fmt::format("a policer's peak rate is {} bit/s, allowed is 0 to {}",
+    return failure(fmt::format("a policer's peak rate is {} bit/s; allowed: 0 to {}",
                                config.peak_rate.in_bits_per_second(),
                                kPolicerRateMax.in_bits_per_second()));
   }
   if (config.committed_rate > config.peak_rate) {
     return failure(fmt::format(
-        "a policer's committed rate is {} bit/s, allowed is up to its peak "
+        "a policer's committed rate is {} bit/s; allowed: up to its peak "
         "rate of {}",
         config.committed_rate.in_bits_per_second(), config.peak_rate.in_bits_per_second()));
   }
   if (config.committed_burst_bytes == 0 || config.peak_burst_bytes == 0) {
     return failure(
-        fmt::format("a policer's bursts are {} (committed) and {} (peak) bytes, allowed "
-                    "is 1 or more; RFC 2698 advises the largest packet",
+        fmt::format("a policer's bursts are {} (committed) and {} (peak) bytes; allowed: "
+                    "1 or more; RFC 2698 advises the largest packet",
                     config.committed_burst_bytes, config.peak_burst_bytes));
   }
   Policer policer;

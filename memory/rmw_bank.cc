@@ -49,11 +49,11 @@ RmwReply RmwBank::serve(Instant arrived_at, const RmwRequest& request) {
 Result<RmwBanks> RmwBanks::create(const Config& config) {
   constexpr uint32_t kEngineCountMax = 65536;
   if (config.engine_count == 0 || config.engine_count > kEngineCountMax) {
-    return failure(fmt::format("the number of RMW engines is {}, allowed is 1 to {}",
+    return failure(fmt::format("the number of RMW engines is {}; allowed: 1 to {}",
                                config.engine_count, kEngineCountMax));
   }
   if (config.clock_period <= Duration()) {
-    return failure(fmt::format("the RMW engines' clock period is {} ps, allowed is {} or more",
+    return failure(fmt::format("the RMW engines' clock period is {} ps; allowed: {} or more",
                                config.clock_period.ticks() * kPicosecondsPerTick,
                                kPicosecondsPerTick));
   }

@@ -88,7 +88,7 @@ Result<SharedMemory> SharedMemory::create(const Config& config) {
   for (const Range range : {Range::kSram, Range::kDram}) {
     const auto [size_bytes, size_bytes_max] = sizes[static_cast<size_t>(range)];
     if (size_bytes > size_bytes_max) {
-      return failure(fmt::format("the {} range's size is {} bytes, allowed are 0 to {}",
+      return failure(fmt::format("the {} range's size is {} bytes; allowed: 0 to {}",
                                  name_of(range), size_bytes, size_bytes_max));
     }
     Result<Part> part = reserve(range, size_bytes);

@@ -50,7 +50,7 @@ auto xtxn_read(M& m, const T& word, const Place& place = Place::current()) {
       m, Xtxn{XtxnKind::kRead, &word, sizeof(T)}, [&word] { return word; }, place);
 }
 
-/// Returns nothing.
+/// Writes `value` to the word. Returns nothing.
 template <microcode::Machine M, RmwWord T>
 auto xtxn_write(M& m, T& word, T value, const Place& place = Place::current()) {
   return detail::issue(

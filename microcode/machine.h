@@ -51,7 +51,9 @@ enum class XtxnKind : uint8_t {
   kHashLookup,
   kHashInsert,
   kHashDelete,
-  kHashScan,  ///< A timer's visit to up to 64 records: test and clear their REF flags (§5).
+  /// A timer's visit to up to 64 records: test and clear their REF flags (§5). Its size is that of
+  /// the flags, memory::kRefFlagBytes for each record.
+  kHashScan,
   // Of the Packet Buffer.
   kTailRead,
   kTailWrite,  ///< Assumed for arriving packets: §4 describes it for results.

@@ -53,7 +53,7 @@ struct LinkConfig {
 /// A packet of train k counts k times; bytes are the sum over all k.
 struct LinkCounters {
   uint64_t packets = 0;  ///< Put on the wire, or in the queue before it.
-  uint64_t bytes = 0;    ///< Of these, with kWireOverheadBytes each.
+  uint64_t bytes = 0;    ///< Bytes of these packets, each with kWireOverheadBytes.
   uint64_t tail_dropped = 0;
   uint64_t marked = 0;
   uint64_t lost = 0;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 
 namespace tributary::programs {
 
@@ -17,8 +18,8 @@ const FedPacket* CaptureFeed::next() {
 void CaptureFeed::read_ahead() { is_ahead_ = is_ahead_ || read(); }
 
 bool CaptureFeed::read() {
-  while (!problem_ && !is_stopped()) {
-    auto packet = reader_.next();
+  while (reader_ && !problem_ && !is_stopped()) {
+    auto packet = reader_->next();
     if (!packet) {
       if (is_stopped()) return false;
       problem_ = packet.error();
@@ -33,7 +34,6 @@ bool CaptureFeed::read() {
       counts_.too_long++;
       continue;
     }
-    if (fed_.captured.bytes.size() < fed_.captured.wire_bytes) counts_.cut++;
     fill_up();
     return true;
   }
@@ -42,11 +42,17 @@ bool CaptureFeed::read() {
 
 bool CaptureFeed::place_in_time() {
   const io::CaptureTime at = fed_.captured.at;
+  constexpr io::CaptureTime kLast{std::chrono::nanoseconds(kTimeMaxNs)};
+  if (at < io::CaptureTime() || at > kLast) {
+    using std::chrono::floor, std::chrono::seconds;
+    problem_ = Error{fmt::format("packet {}: its time is {} s since 1970; allowed: 0 to {}",
+                                 counts_.packets + 1, floor<seconds>(at).time_since_epoch().count(),
+                                 floor<seconds>(kLast).time_since_epoch().count())};
+    return false;
+  }
   if (!first_at_) first_at_ = at;
-  // Unsigned, because two times of a hostile file may be further apart than a signed number holds.
-  const uint64_t after_ns = static_cast<uint64_t>(at.time_since_epoch().count()) -
-                            static_cast<uint64_t>(first_at_->time_since_epoch().count());
-  const auto span_max_ns = static_cast<uint64_t>(in_nanoseconds(kSpanMax));
+  const int64_t after_ns = (at - *first_at_).count();
+  const int64_t span_max_ns = in_nanoseconds(kSpanMax);
   const bool is_before_first = at < *first_at_;
   if (!is_before_first && after_ns > span_max_ns) {
     problem_ = Error{fmt::format(
@@ -54,8 +60,7 @@ bool CaptureFeed::place_in_time() {
         after_ns / 86'400'000'000'000, span_max_ns / 86'400'000'000'000)};
     return false;
   }
-  const Instant placed =
-      is_before_first ? Instant() : Instant() + nanoseconds(static_cast<int64_t>(after_ns));
+  const Instant placed = is_before_first ? Instant() : Instant() + nanoseconds(after_ns);
   if (is_before_first || placed < fed_.at) counts_.out_of_order++;
   fed_.at = std::max(fed_.at, placed);
   return true;
@@ -64,6 +69,11 @@ bool CaptureFeed::place_in_time() {
 void CaptureFeed::fill_up() {
   fed_.bytes = fed_.captured.bytes;
   if (fed_.bytes.size() == fed_.captured.wire_bytes) return;
+  counts_.cut++;
+  if (headers_cut_ != nullptr && headers_cut_(fed_.bytes, fed_.captured.wire_bytes)) {
+    counts_.headers_cut++;
+    return;
+  }
   filled_.assign(fed_.captured.wire_bytes, std::byte{0});
   std::copy(fed_.bytes.begin(), fed_.bytes.end(), filled_.begin());
   fed_.bytes = filled_;

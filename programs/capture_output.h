@@ -38,12 +38,15 @@ class CaptureOutput {
       : writer_(std::move(writer)), handler_(std::move(handler)), observer_(std::move(observer)) {}
 
   /// Takes a packet that the program forwards.
-  /// @param whole     As the program has left it.
-  /// @param cut_bytes Bytes at its end that the input's capture does not hold, nor will the
-  ///                  output's.
-  void forward(io::CaptureTime at, std::span<const std::byte> whole, uint32_t cut_bytes) {
-    const size_t held = whole.size() - std::min<size_t>(whole.size(), cut_bytes);
-    const io::CapturedPacket packet{at, whole.first(held), static_cast<uint32_t>(whole.size())};
+  /// @param fed           As the program has left it.
+  /// @param filled_bytes  Bytes at its end that the input's capture does not hold, nor will the
+  ///                      output's.
+  /// @param missing_bytes Bytes on the wire that the program did not get.
+  void forward(io::CaptureTime at, std::span<const std::byte> fed, uint32_t filled_bytes,
+               uint32_t missing_bytes) {
+    const size_t held = fed.size() - std::min<size_t>(fed.size(), filled_bytes);
+    const io::CapturedPacket packet{at, fed.first(held),
+                                    static_cast<uint32_t>(fed.size() + missing_bytes)};
     counts_.forwarded++;
     counts_.forwarded_bytes += packet.wire_bytes;
     if (observer_) observer_(packet);

@@ -3,15 +3,22 @@
 
 #include <fmt/format.h>
 
+#include <optional>
 #include <string>
+#include <utility>
 
 namespace tributary::programs {
 
-Result<CaptureFiles> open_input(const RunRequest& request) {
-  auto reader = io::CaptureReader::open(request.in);
-  if (!reader) return failure_in("--in ", reader.error());
-  CaptureFiles files{CaptureFeed(*std::move(reader), request.packet_bytes_max, request.stop),
-                     std::nullopt};
+Result<CaptureFiles> open_input(const RunRequest& request, HeadersCut headers_cut) {
+  auto opened = io::CaptureReader::open(request.in);
+  // A signal may have interrupted the read of the capture's beginning. Then it has no packet.
+  const bool is_stopped = request.stop != nullptr && request.stop->load();
+  if (!opened && !is_stopped) return failure_in("--in ", opened.error());
+  std::optional<io::CaptureReader> reader;
+  if (opened) reader = *std::move(opened);
+  CaptureFiles files{
+      CaptureFeed(std::move(reader), request.packet_bytes_max, request.stop, headers_cut),
+      std::nullopt};
   files.feed.read_ahead();
   return files;
 }

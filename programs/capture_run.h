@@ -26,9 +26,20 @@ struct CaptureFiles {
   std::optional<io::CaptureWriter> writer;
 };
 
-/// Opens the input and reads its first packet. The caller has made sure that no output is the file
-/// of the input or of another output.
-[[nodiscard]] Result<CaptureFiles> open_input(const RunRequest& request);
+/// Opens the input and reads its first packet. A request that was stopped has an empty input. The
+/// caller has made sure that no output is the file of the input or of another output.
+/// @param headers_cut As CaptureFeed's.
+[[nodiscard]] Result<CaptureFiles> open_input(const RunRequest& request, HeadersCut headers_cut);
+
+/// Returns App::headers_cut if the program has it.
+template <class App>
+[[nodiscard]] constexpr HeadersCut headers_cut_of() {
+  if constexpr (requires { HeadersCut{&App::headers_cut}; }) {
+    return &App::headers_cut;
+  } else {
+    return nullptr;
+  }
+}
 
 /// Opens the output, which empties it. Call it when nothing else can refuse the run.
 [[nodiscard]] Result<void> open_output(const RunRequest& request, CaptureFiles& files);
@@ -85,7 +96,7 @@ Result<RunEnd> run_program(const KeyValues& settings, const RunRequest& request)
       return tl::unexpected(good.error());
     }
   }
-  auto files = open_input(request);
+  auto files = open_input(request, headers_cut_of<typename Instance::App>());
   if (!files) return tl::unexpected(files.error());
   auto instance = Instance::create(
       settings, {.start = Instant(), .time_zero = files->feed.time_zero(), .seed = 0});

@@ -9,13 +9,15 @@
 namespace tributary::programs {
 namespace {
 
-/// Returns the source address of a frame; empty if it has none that can be read.
-std::optional<Endpoint> source_of(std::span<const std::byte> frame) {
+/// Returns the class of a generated packet; nothing for other packets.
+std::optional<traffic::Label> label_of(const io::CapturedPacket& packet) {
   apps::FlowPacket flow;
-  if (apps::read_flow(frame, /*is_frame=*/true, flow) != apps::FlowFit::kFits) return std::nullopt;
-  Endpoint source;
+  const auto fit = apps::read_captured_flow(packet.bytes, packet.wire_bytes, flow);
+  if (fit != apps::FlowFit::kFits) return std::nullopt;
+  Endpoint source, destination;
   source.address = flow.key.source;
-  return source;
+  destination.address = flow.key.destination;
+  return traffic::is_server(destination) ? traffic::label_of(source) : std::nullopt;
 }
 
 int64_t millisecond_of(io::CaptureTime at) {
@@ -25,8 +27,7 @@ int64_t millisecond_of(io::CaptureTime at) {
 }  // namespace
 
 void FloodScore::count(const io::CapturedPacket& packet, uint64_t Count::*which) {
-  const auto source = source_of(packet.bytes);
-  const auto label = source ? traffic::label_of(*source) : std::nullopt;
+  const auto label = label_of(packet);
   if (!label) return;
   classes_[static_cast<size_t>(*label)].*which += 1;
   if (*label != traffic::Label::kFlood) return;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
 /// Scores a program's treatment of generated traffic, whose source addresses tell the class of each
-/// packet (traffic/labels.h). Other traffic has no score.
+/// packet (traffic/labels.h). Packets to other destinations than the generator's servers have no
+/// score.
 ///
 /// Units:   Shares from 0 to 1 of packets.
 /// Threads: One.

@@ -5,10 +5,10 @@
 
 #include <algorithm>
 #include <array>
-#include <set>
 
 #include "apps/guard/app.h"
 #include "programs/capture_run.h"
+#include "programs/culprit_events.h"
 #include "programs/flood_score.h"
 
 namespace tributary::programs {
@@ -51,12 +51,14 @@ constexpr std::array kKeys{
               guard::kPpsMax / guard::kTcpFactor),
     KeySpec{.name = "action",
             .type = KeyType::kText,
-            .help = "Treatment of a culprit's packets: drop, police or keep",
-            .default_text = "drop"},
+            .help = "Treatment of a culprit's packets",
+            .default_text = "drop",
+            .allowed = "drop, police, keep"},
     KeySpec{.name = "allow",
             .type = KeyType::kText,
-            .help = "Sources that are never judged: prefixes joined by +, as 10.0.0.0/8+fd00::/8. "
-                    "Packets with broken headers are dropped all the same"},
+            .help = "Sources that are never judged, except that packets with broken headers are "
+                    "dropped all the same",
+            .allowed = "prefixes joined by +, as 10.0.0.0/8+fd00::/8"},
     KeySpec{.name = "dry-run",
             .type = KeyType::kBool,
             .help = "Forwards everything, and counts what it would drop",
@@ -75,6 +77,8 @@ constexpr std::array kKeys{
     count_key("destinations-max", "Records of destinations", "16384", 64, guard::kRecordsMax),
     count_key("suspects-max", "Records of suspicious sources and networks", "65536", 64,
               guard::kRecordsMax),
+    count_key("culprits-max", "Latest culprits that the report keeps", "1024", 1,
+              guard::kCulpritsMax),
 };
 
 Result<Action> parse_action(const std::string& text) {
@@ -112,6 +116,7 @@ Result<GuardConfig> config_of(const KeyValues& settings, const InstanceTerms& te
   config.timer_period = settings.duration("timer-period-ms");
   config.destinations_max = static_cast<uint32_t>(settings.uint("destinations-max"));
   config.suspects_max = static_cast<uint32_t>(settings.uint("suspects-max"));
+  config.report_max = static_cast<uint32_t>(settings.uint("culprits-max"));
   config.hash_seed = terms.seed;
   return config;
 }
@@ -169,7 +174,7 @@ class GuardInstance {
   [[nodiscard]] nlohmann::ordered_json details() const {
     nlohmann::ordered_json json;
     const auto culprits = state_->report().culprits();
-    add_score(json, culprits);
+    add_score(json);
     json["destinations"] = state_->destination_count();
     json["suspects"] = state_->suspect_count();
     json["culprits_left_out"] = state_->report().replaced();
@@ -177,23 +182,7 @@ class GuardInstance {
     for (const guard::Culprit& culprit : culprits) json["culprits"].push_back(as_json(culprit));
     return json;
   }
-  /// Returns the culprits that began and ended since the previous call.
-  [[nodiscard]] std::vector<ProgramEvent> take_events() {
-    const guard::Report& report = state_->report();
-    std::vector<ProgramEvent> events;
-    for (noted_ = std::max(noted_, report.replaced()); noted_ < report.added(); noted_++) {
-      events.push_back(beginning_of(*report.entry(noted_)));
-      open_.insert(noted_);
-    }
-    std::erase_if(open_, [&](uint64_t number) {
-      const guard::Culprit* const culprit = report.entry(number);
-      if (culprit == nullptr) return true;  // Too many later ones: its end stays unknown.
-      if (culprit->end == guard::Change::kNone) return false;
-      events.push_back(end_of(*culprit));
-      return true;
-    });
-    return events;
-  }
+  [[nodiscard]] std::vector<ProgramEvent> take_events() { return events_.take(state_->report()); }
 
  private:
   GuardInstance(memory::SharedMemory memory, const InstanceTerms& terms)
@@ -205,16 +194,16 @@ class GuardInstance {
 
   /// Adds the shares of generated traffic that passed, and the time to the first culprit. The
   /// flood's share counts from two timer periods after that.
-  void add_score(nlohmann::ordered_json& json, const std::vector<guard::Culprit>& culprits) const {
+  void add_score(nlohmann::ordered_json& json) const {
     const auto put = [&json](const char* name, std::optional<double> value) {
       json[name] = value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json();
     };
     put("innocent_passed", score_.passed_share(traffic::Label::kInnocent));
     put("flash_crowd_passed", score_.passed_share(traffic::Label::kFlashCrowd));
-    const auto first = std::ranges::min_element(culprits, {}, &guard::Culprit::detected_at);
+    const std::optional<Instant> first_at = state_->report().first_detected_at();
     std::optional<double> flood_passed, detect_ms;
-    if (first != culprits.end() && score_.flood_began()) {
-      const io::CaptureTime detected_at = time_of(first->detected_at);
+    if (first_at && score_.flood_began()) {
+      const io::CaptureTime detected_at = time_of(*first_at);
       detect_ms =
           std::chrono::duration<double, std::milli>(detected_at - *score_.flood_began()).count();
       const auto settled =
@@ -247,32 +236,6 @@ class GuardInstance {
         guard::drops_text(culprit));
   }
 
-  [[nodiscard]] static ProgramEvent beginning_of(const guard::Culprit& culprit) {
-    return {.at = culprit.detected_at,
-            .is_warning = true,
-            .name = "culprit_detected",
-            .fields = {{"reason", fmt::format("{}_bandwidth", to_string(culprit.level))},
-                       {"kind", to_string(culprit.kind)},
-                       {"source", guard::source_text(culprit)},
-                       {"destination", guard::destination_text(culprit)},
-                       {"pps", culprit.pps_max},
-                       {"pps_allowed", culprit.pps_allowed},
-                       {"above_ms", in_milliseconds(culprit.detected_at - culprit.above_since)},
-                       {"action", to_string(culprit.action)}}};
-  }
-  [[nodiscard]] static ProgramEvent end_of(const guard::Culprit& culprit) {
-    const bool recovered = culprit.end == guard::Change::kRecovered;
-    return {.at = culprit.ended_at,
-            .is_warning = false,
-            .name = "culprit_ended",
-            .fields = {{"reason", recovered ? "recovered" : "timed_out"},
-                       {"kind", to_string(culprit.kind)},
-                       {"source", guard::source_text(culprit)},
-                       {"destination", guard::destination_text(culprit)},
-                       {culprit.dry_run ? "would_drop" : "dropped", culprit.dropped},
-                       {"lasted_ms", in_milliseconds(culprit.ended_at - culprit.detected_at)}}};
-  }
-
   [[nodiscard]] nlohmann::ordered_json as_json(const guard::Culprit& culprit) const {
     const auto ns = [this](Instant at) { return time_of(at).time_since_epoch().count(); };
     nlohmann::ordered_json json;
@@ -298,8 +261,7 @@ class GuardInstance {
   io::CaptureTime time_zero_;
   std::unique_ptr<guard::GuardState> state_;
   FloodScore score_;
-  uint64_t noted_ = 0;       ///< Entries of the report that take_events() has seen.
-  std::set<uint64_t> open_;  ///< Those of them that had not ended.
+  CulpritEvents events_;
 };
 
 }  // namespace
@@ -312,7 +274,7 @@ const Program kGuardProgram{
       .run = run_program<GuardInstance>},
      /*serve=*/LiveServiceOf<GuardInstance>::start},
     /*mechanisms=*/"policers, record store with REF flags in DRAM, timer threads",
-    /*memory=*/"up to 47 MiB; more with destinations-max and suspects-max",
+    /*memory=*/"up to 47 MiB; more with destinations-max, suspects-max and culprits-max",
 };
 
 }  // namespace tributary::programs

@@ -41,7 +41,7 @@ class MessageRelay {
   void push(std::span<const std::byte> message);
   /// Lets push() wait for room from now on: at the end, a program may send all its records at once.
   void begin_end();
-  /// Passes on what was pushed, and ends the thread. Idempotent.
+  /// Hands all pushed messages to the handler, then ends the thread. Idempotent.
   void finish();
 
   [[nodiscard]] uint64_t lost() const;
@@ -57,7 +57,7 @@ class MessageRelay {
   std::condition_variable_any filled_;  ///< filling_ has a message.
   std::condition_variable_any emptied_;
   std::vector<std::byte> filling_;  ///< Messages, each behind its size in four bytes.
-  std::vector<std::byte> taken_;    ///< Of the thread.
+  std::vector<std::byte> taken_;    ///< The messages that the thread hands to the handler.
   bool waits_for_room_ = false;
   uint64_t lost_ = 0;
   std::optional<Error> problem_;

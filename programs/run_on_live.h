@@ -47,9 +47,8 @@ class CapturePort final : public engine::PortQueue {
   void transmit(std::span<const engine::TxPacket> packets) override {
     for (const engine::TxPacket& packet : packets) {
       if (packet.layer == engine::PacketLayer::kFrame) {
-        const io::CapturedPacket& captured = current_->captured;
-        const auto held = static_cast<uint32_t>(captured.bytes.size());
-        output_.forward(captured.at, {packet.data, packet.size}, captured.wire_bytes - held);
+        output_.forward(current_->captured.at, {packet.data, packet.size}, current_->filled_bytes(),
+                        current_->missing_bytes());
       } else {
         output_.message({packet.data, packet.size});
       }

@@ -30,9 +30,8 @@ class ModelOutput final : public engine::PfeSink {
       : output_(output), inside_max_(inside_max) {}
 
   /// Remembers a packet that is about to arrive.
-  void add(const io::CapturedPacket& captured) {
-    const auto held = static_cast<uint32_t>(captured.bytes.size());
-    inside_.push_back({captured.at, captured.wire_bytes - held});
+  void add(const FedPacket& packet) {
+    inside_.push_back({packet.captured.at, packet.filled_bytes(), packet.missing_bytes()});
     // Packets leave in order, so the oldest of more than inside_max_ has left.
     if (inside_.size() > inside_max_) forget_first();
   }
@@ -49,14 +48,15 @@ class ModelOutput final : public engine::PfeSink {
                uint64_t number) override {
     while (first_number_ < number) forget_first();
     const Inside& packet = inside_.front();
-    output_.forward(packet.at, stored, packet.cut_bytes);
+    output_.forward(packet.at, stored, packet.filled_bytes, packet.missing_bytes);
     forget_first();
   }
 
  private:
   struct Inside {
     io::CaptureTime at;
-    uint32_t cut_bytes;  ///< Missing in the capture.
+    uint32_t filled_bytes;  ///< As FedPacket's.
+    uint32_t missing_bytes;
   };
   void forget_first() {
     inside_.pop_front();
@@ -120,7 +120,7 @@ ModelReport run_on_model(App app, const engine::Parameters& parameters,
   };
   feed_pfe(core, pfe, next, [&] {
     if (pfe.packets_inside() == 0) sink.clear();
-    sink.add(packet->captured);
+    sink.add(*packet);
   });
   return {parameters, pfe.report(), engine::accounting_of(pfe)};
 }

@@ -70,7 +70,7 @@ std::string event_line(std::string_view name, uint64_t count) {
   return count == 0 ? "" : fmt::format("  {:<24} {:>12} times\n", name, count);
 }
 
-/// Culprits that a report shows; the JSON report has all of them.
+/// Culprits that a report shows. The JSON report has all that the program has kept.
 constexpr size_t kCulpritLinesMax = 20;
 
 /// Returns a line for each of the first culprits in a program's details, if it has any.
@@ -84,6 +84,11 @@ std::string culprit_lines(const AnyJson& details) {
   }
   if (found->size() > kCulpritLinesMax) {
     text += fmt::format("  and {} more culprits: see --json\n", found->size() - kCulpritLinesMax);
+  }
+  const auto left_out = details.value("culprits_left_out", uint64_t{0});
+  if (left_out > 0) {
+    text +=
+        fmt::format("  and {} earlier culprits that are not kept: see culprits-max\n", left_out);
   }
   return text;
 }
@@ -116,6 +121,7 @@ Json as_json(const RunReport& report) {
   json["dropped"] = report.dropped;
   json["messages"] = report.output.messages;
   json["input"] = {{"cut", report.input.cut},
+                   {"headers_cut", report.input.headers_cut},
                    {"too_long", report.input.too_long},
                    {"out_of_order", report.input.out_of_order}};
   json["outcomes"] = Json::object();
@@ -157,8 +163,13 @@ std::string as_text(const RunReport& report) {
     text += fmt::format("  {} packets processed later than their time: the file is not in order\n",
                         input.out_of_order);
   }
-  if (input.cut > 0) {
-    text += fmt::format("  {} packets filled up with zeros: the capture cut them\n", input.cut);
+  if (input.cut > input.headers_cut) {
+    text += fmt::format("  {} packets filled up with zeros: the capture cut them\n",
+                        input.cut - input.headers_cut);
+  }
+  if (input.headers_cut > 0) {
+    text +=
+        fmt::format("  {} packets truncated: the capture cut their headers\n", input.headers_cut);
   }
   text += culprit_lines(report.details);
   if (report.model) text += model_text(*report.model);

@@ -10,12 +10,11 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
-#include <charconv>
 #include <csignal>
 #include <cstring>
-#include <string_view>
 
 #include "base/assert.h"
+#include "base/signal_safe_text.h"
 
 namespace tributary::recorder {
 namespace {
@@ -28,13 +27,13 @@ using Path = std::array<char, 512>;
 
 /// The data of the handlers. The texts and `before` are set before the recorder and the handlers.
 struct Armed {
-  std::atomic<bool> is_taken{false};  ///< By an object, until its handlers have ended.
+  std::atomic<bool> is_taken{false};  ///< True while an object owns the handlers.
   std::atomic<const FlightRecorder*> recorder{nullptr};
   std::atomic<pid_t> failed{0};            ///< The thread that writes; 0: none has failed.
   std::atomic<bool> writes_signal{false};  ///< A thread writes the file of an operator's signal.
   Path path{};
   Path signal_path{};
-  size_t count = 0;  ///< Of kSignals that have a handler.
+  size_t count = 0;  ///< The first `count` of kSignals have a handler.
   std::array<struct sigaction, kSignals.size()> before{};
 };
 Armed armed;
@@ -55,16 +54,6 @@ class FileSink final : public Sink {
  private:
   const int file_;
 };
-
-void say(std::string_view text) {
-  static_cast<void>(!::write(STDERR_FILENO, text.data(), text.size()));
-}
-
-void say_number(int number) {
-  std::array<char, 16> digits;
-  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr;
-  say({digits.data(), static_cast<size_t>(end - digits.data())});
-}
 
 bool is_bug(size_t index) { return index < kBugs; }
 
@@ -87,15 +76,15 @@ void write_recording(const FlightRecorder& recorder, const Path& path, Cause cau
   FileSink sink(file);
   const bool written = file >= 0 && recorder.write(cause, sink, static_cast<uint32_t>(signal));
   const int error = errno;
-  say("tributary: signal ");
-  say_number(signal);
-  say(written ? ": the last events are in " : ": cannot write the last events to ");
-  say(path.data());
+  write_error_text("tributary: signal ");
+  write_error_number(signal);
+  write_error_text(written ? ": the last events are in " : ": cannot write the last events to ");
+  write_error_text(path.data());
   if (!written) {
-    say(", error ");
-    say_number(error);
+    write_error_text(", error ");
+    write_error_number(error);
   }
-  say("\n");
+  write_error_text("\n");
   if (file >= 0) ::close(file);
 }
 

@@ -77,7 +77,7 @@ class FlightRecorder {
 
   const RecorderConfig config_;
   FileHeader header_;  ///< Without the fields that write() sets.
-  std::mutex mutex_;   ///< Of add_writer().
+  std::mutex mutex_;   ///< Serialises add_writer().
   std::array<std::unique_ptr<Writer>, kSectionsMax> writers_;
   std::atomic<uint32_t> writer_count_{0};
 };

@@ -67,7 +67,7 @@ bool take_entries(Bytes& bytes, const SectionHeader& header, Section& section) {
   const uint64_t first_whole = Ring::first_whole(end.put_count, header.capacity);
   const uint64_t changed =
       std::min<uint64_t>(first_whole - std::min(first_whole, header.first), events.size());
-  // What the writer put later is in no part of this file, and so is not lost.
+  // Events put after the copy began are in no part of this file, so they are not lost.
   section.recorded = header.first + header.count;
   section.left_out = end.left_out;
   section.events.reserve(events.size() - changed + kRunKinds);
@@ -165,7 +165,7 @@ Result<Recording> read_recording(std::span<const std::byte> bytes) {
   }
   if (header.label_count > kLabelsMax || header.section_count > kSectionsMax) {
     return failure(
-        fmt::format("is damaged: it states {} labels and {} sections; allowed are {} "
+        fmt::format("is damaged: it states {} labels and {} sections; allowed: {} "
                     "and {}",
                     header.label_count, header.section_count, kLabelsMax, kSectionsMax));
   }

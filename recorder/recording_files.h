@@ -5,7 +5,7 @@
 /// Model:   A file is NAME-TIME-CAUSE.trec, with the time in UTC. The newest kFilesMax stay, so a
 ///          server that stalls again and again does not fill the disk.
 /// Trust:   Nobody else may write to the folder. Files are for their owner alone (mode 0600), and
-///          whatever is not a regular file of this user is neither listed, read nor removed.
+///          this class lists, reads and removes only regular files of this user.
 /// Threads: Any; the file system serialises.
 /// Errors:  One line with the path, the cause and the remedy. A file that does not fit is removed.
 /// Tests:   tests/recorder/recording_files_test.cc

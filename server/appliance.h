@@ -90,7 +90,7 @@ class Appliance : public JobControl, public ObservedServer {
   /// Starts or stops recording on all cores. Without a recorder it has no effect.
   void set_recording(bool on);
   [[nodiscard]] const ApplianceConfig& config() const { return config_; }
-  /// Returns sentences about what slows this machine down, for people to read.
+  /// Returns one sentence for each property of this machine that slows the server down.
   [[nodiscard]] const std::vector<std::string>& warnings() const { return warnings_; }
   [[nodiscard]] Endpoint local() const { return port_->local(); }
 

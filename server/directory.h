@@ -66,7 +66,7 @@ class Directory {
 
   const std::unique_ptr<io::UdpPort> port_;
   std::vector<std::unique_ptr<Watch>> watches_;  ///< Shape [jobs].
-  mutable std::mutex mutex_;                     ///< Over the watches' state.
+  mutable std::mutex mutex_;                     ///< Guards the watches' state.
   std::jthread thread_;
 };
 

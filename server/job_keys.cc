@@ -80,7 +80,8 @@ constexpr std::array<KeySpec, 26> kJobKeys{{
      .type = KeyType::kText,
      .help = "for a silent member: wait; exclude: go on without it; end: ranks that wait for it "
              "end; auto: end, or exclude with mitigation=on or asynchronous=on",
-     .default_text = "auto"},
+     .default_text = "auto",
+     .allowed = "auto, wait, exclude, end"},
     {.name = "channels",
      .type = KeyType::kUint,
      .help = "most worker threads in a rank; the job takes this many ids, starting with its own",
@@ -90,14 +91,16 @@ constexpr std::array<KeySpec, 26> kJobKeys{{
     {.name = "auth",
      .type = KeyType::kText,
      .help = "authentication: none, header (a MAC over headers) or full (over gradients too)",
-     .default_text = "none"},
+     .default_text = "none",
+     .allowed = "none, header, full"},
     {.name = "secret_file",
      .type = KeyType::kText,
      .help = "file with the job's secret; default: the variable TRIBUTARY_SECRET"},
     {.name = "clients",
      .type = KeyType::kText,
      .help = "any, plain: refuse sessions, or sessions: refuse plain packets",
-     .default_text = "any"},
+     .default_text = "any",
+     .allowed = "any, plain, sessions"},
     {.name = "pin",
      .type = KeyType::kBool,
      .help = "a source keeps its first address",
@@ -139,15 +142,21 @@ constexpr std::array<KeySpec, 26> kJobKeys{{
 }};
 
 Result<trio_ml::Clients> to_clients(const KeyValues& row) {
+  using trio_ml::Clients;
   const std::string& text = row.text("clients");
-  if (text == "any") return trio_ml::Clients::kAny;
-  if (text == "plain") return trio_ml::Clients::kPlain;
-  if (text == "sessions") return trio_ml::Clients::kSessions;
+  for (const Clients each : {Clients::kAny, Clients::kPlain, Clients::kSessions}) {
+    if (text == clients_text(each)) return each;
+  }
   return failure(fmt::format("{}: clients={} is not allowed; allowed: any, plain, sessions",
                              row.where(), text));
 }
 
 }  // namespace
+
+const char* clients_text(trio_ml::Clients clients) {
+  if (clients == trio_ml::Clients::kPlain) return "plain";
+  return clients == trio_ml::Clients::kSessions ? "sessions" : "any";
+}
 
 Result<trio_ml::Silence> to_silence(const std::string& text, const std::string& where) {
   using trio_ml::Silence;

@@ -15,6 +15,9 @@ namespace tributary::server {
 /// Returns the table "job". Names follow the Trio paper's job record (Figure 17) where it has them.
 [[nodiscard]] const KeyTable& job_keys();
 
+/// Returns the value of the key `clients`, as in "sessions".
+[[nodiscard]] const char* clients_text(trio_ml::Clients clients);
+
 /// Returns the effect of silence that a key's value names, or an Error that begins with `where`.
 [[nodiscard]] Result<trio_ml::Silence> to_silence(const std::string& text,
                                                   const std::string& where);

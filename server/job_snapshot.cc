@@ -52,6 +52,30 @@ UpstreamSnapshot upstream_of(const trio_ml::Session& session, Instant now) {
   return upstream;
 }
 
+/// Returns the blocks of JobSnapshot::blocks.
+std::vector<BlockSnapshot> blocks_of(std::span<const JobView> views) {
+  std::vector<BlockSnapshot> blocks;
+  for (const JobView& view : views) {
+    blocks.insert(blocks.end(), view.oldest.begin(), view.oldest.end());
+  }
+  std::ranges::sort(blocks, is_older);
+  if (blocks.size() > kOldestBlocks) blocks.resize(kOldestBlocks);
+  // The oldest blocks may all lack the same source. Every other one needs a block of its own.
+  const size_t count = views.empty() ? 0 : views[0].oldest_without.size();
+  for (size_t i = 0; i < count; i++) {
+    std::optional<BlockSnapshot> oldest;
+    for (const JobView& view : views) {
+      const auto& block = view.oldest_without[i];
+      if (block && (!oldest || is_older(*block, *oldest))) oldest = block;
+    }
+    if (oldest) blocks.push_back(*oldest);
+  }
+  std::ranges::sort(blocks, is_older);
+  const auto copies = std::ranges::unique(blocks, {}, &BlockSnapshot::block_id);
+  blocks.erase(copies.begin(), copies.end());
+  return blocks;
+}
+
 }  // namespace
 
 const char* to_string(UpstreamSnapshot::State state) {
@@ -60,7 +84,10 @@ const char* to_string(UpstreamSnapshot::State state) {
 }
 
 JobView::JobView(const trio_ml::JobConfig& config)
-    : addresses(config.sources), reports(config.sources), refused_joins(config.sources) {
+    : addresses(config.sources),
+      reports(config.sources),
+      refused_joins(config.sources),
+      oldest_without(config.sources + 1) {
   oldest.reserve(kOldestBlocks);
 }
 
@@ -88,7 +115,8 @@ bool JobView::read_blocks(trio_ml::Job& job) {
   const uint32_t place_count = job.window.place_count();
   if (job.adopted() != job.session.number() || job.record.block_curr_cnt == 0) return false;
   const uint32_t end = std::min(next_place_ + kPlacesPerVisit, place_count);
-  for (; next_place_ < end; next_place_ += kPlacesPerWord) {
+  uint32_t comparisons = 0;
+  for (; next_place_ < end && comparisons < kComparisonsPerVisit; next_place_ += kPlacesPerWord) {
     for (uint64_t live = job.ref_bits.live_mask(next_place_); live != 0; live &= live - 1) {
       const auto bit = static_cast<uint32_t>(std::countr_zero(live));
       const trio_ml::BlockRecord& block = job.window.at_place(next_place_ + bit);
@@ -101,13 +129,14 @@ bool JobView::read_blocks(trio_ml::Job& job) {
       for (uint32_t i = 0; i < copy.missing.size() && aggregating; i++) {
         copy.missing[i] = block.expected[i] & ~block.rcvd_mask[i];
       }
-      keep(copy);
+      keep_oldest(copy);
+      comparisons += keep_oldest_without(copy);
     }
   }
   return next_place_ < place_count;
 }
 
-void JobView::keep(const BlockSnapshot& block) {
+void JobView::keep_oldest(const BlockSnapshot& block) {
   if (oldest.size() == kOldestBlocks) {
     if (!is_older(block, oldest.front())) return;
     std::pop_heap(oldest.begin(), oldest.end(), is_older);
@@ -116,6 +145,28 @@ void JobView::keep(const BlockSnapshot& block) {
     oldest.push_back(block);  // Within the capacity that the constructor reserved.
   }
   std::push_heap(oldest.begin(), oldest.end(), is_older);
+}
+
+uint32_t JobView::keep_oldest_without(const BlockSnapshot& block) {
+  // Most blocks lack the sources that the one before them lacks, and are newer.
+  if (compared_ && compared_->missing == block.missing &&
+      compared_->waits_upstream == block.waits_upstream && !is_older(block, *compared_)) {
+    return 1;
+  }
+  compared_ = block;
+  uint32_t comparisons = 1;
+  const auto compare = [&](std::optional<BlockSnapshot>& kept) {
+    comparisons++;
+    if (!kept || is_older(block, *kept)) kept = block;
+  };
+  if (block.waits_upstream) compare(oldest_without.back());
+  for (uint32_t word = 0; word < block.missing.size(); word++) {
+    for (uint64_t left = block.missing[word]; left != 0; left &= left - 1) {
+      const uint32_t source = word * 64 + static_cast<uint32_t>(std::countr_zero(left));
+      if (source + 1 < oldest_without.size()) compare(oldest_without[source]);
+    }
+  }
+  return comparisons;
 }
 
 const char* to_string(SourceState state) {
@@ -150,7 +201,6 @@ JobSnapshot merge(const trio_ml::Session& session, std::span<const JobView> view
     job.memory_bytes += view.memory_bytes;
     job.buffers_free += view.buffers_free;
     if (view.upstream) job.upstream = view.upstream;
-    job.blocks.insert(job.blocks.end(), view.oldest.begin(), view.oldest.end());
     for (uint32_t i = 0; i < job.config.sources; i++) {
       SourceSnapshot& source = job.sources[i];
       if (view.addresses[i].is_set()) source.address = view.addresses[i];
@@ -161,8 +211,7 @@ JobSnapshot merge(const trio_ml::Session& session, std::span<const JobView> view
       if (view.reports[i].has_arrived()) source.report = view.reports[i];
     }
   }
-  std::sort(job.blocks.begin(), job.blocks.end(), is_older);
-  if (job.blocks.size() > kOldestBlocks) job.blocks.resize(kOldestBlocks);
+  job.blocks = blocks_of(views);
   for (uint32_t i = 0; i < job.config.sources; i++) {
     SourceSnapshot& source = job.sources[i];
     source.state = state_of(session, job.session, source, i, now);

@@ -3,8 +3,9 @@
 /// The state of a job for people: its sources, and the blocks that wait longest.
 ///
 /// Model:   A core copies its part into a JobView between two bursts. All memory is taken before,
-///          and a visit reads at most kPlacesPerVisit places, so a visit costs about a burst.
-///          merge() then combines the views of all cores in the caller's thread.
+///          and a visit reads at most kPlacesPerVisit places and makes about kComparisonsPerVisit
+///          comparisons, so it costs about a burst, whatever sources send. merge() then combines
+///          the views of all cores in the caller's thread.
 /// Threads: read() and read_blocks() run in the core's thread, everything else in the caller's.
 /// Tests:   tests/server/job_snapshot_test.cc
 #pragma once
@@ -21,6 +22,10 @@ namespace tributary::server {
 
 /// Places of a window that one visit of a core reads.
 inline constexpr uint32_t kPlacesPerVisit = 1024;
+/// Comparisons of a block with the oldest one that lacks a source. A visit ends after the 64 places
+/// in which it reaches this number: with 256 sources it makes at most 64 * 256 more. Assumed: 1 ns
+/// each.
+inline constexpr uint32_t kComparisonsPerVisit = 16'384;
 /// The longest-waiting blocks that a core reports for each job.
 inline constexpr uint32_t kOldestBlocks = 64;
 /// An older report of a worker says nothing about the present. Assumed: two of three were lost.
@@ -61,8 +66,8 @@ class JobView {
   /// Copies everything but the blocks.
   /// @param core Only core 0 knows which sources wait for a session, and the upper aggregator.
   void read(const trio_ml::Job& job, uint32_t core, Instant now);
-  /// Copies the blocks in progress of up to kPlacesPerVisit places. @return whether places are
-  /// left.
+  /// Copies the blocks in progress of up to kPlacesPerVisit places, within kComparisonsPerVisit.
+  /// @return whether places are left.
   bool read_blocks(trio_ml::Job& job);
 
   std::vector<Endpoint> addresses;                  ///< Shape [sources].
@@ -78,11 +83,18 @@ class JobView {
   uint64_t memory_bytes = 0;
   uint64_t buffers_free = 0;
   std::vector<BlockSnapshot> oldest;  ///< A heap with the newest first; at most kOldestBlocks.
+  /// The oldest block that lacks each source. Behind them, the oldest one that waits for the upper
+  /// aggregator. Shape [sources + 1].
+  std::vector<std::optional<BlockSnapshot>> oldest_without;
 
  private:
-  void keep(const BlockSnapshot& block);
+  void keep_oldest(const BlockSnapshot& block);
+  /// Updates oldest_without. @return the number of comparisons.
+  uint32_t keep_oldest_without(const BlockSnapshot& block);
 
   uint32_t next_place_ = 0;
+  /// The last block that keep_oldest_without() has compared.
+  std::optional<BlockSnapshot> compared_{};
 };
 
 enum class SourceState : uint8_t {
@@ -116,12 +128,14 @@ struct JobSnapshot {
   uint64_t blocks_held = 0;  ///< In progress, or of an old session that a core has not discarded.
   uint64_t blocks_in_progress = 0;
   uint64_t blocks_total = 0;     ///< Results since the job was added.
-  uint64_t blocks_degraded = 0;  ///< Of them without some source's contribution.
+  uint64_t blocks_degraded = 0;  ///< Results without some source's contribution.
   uint64_t memory_bytes = 0;
   uint64_t buffers_free = 0;
   std::optional<UpstreamSnapshot> upstream{};  ///< Not set: there is no upper aggregator.
   std::vector<SourceSnapshot> sources;
-  std::vector<BlockSnapshot> blocks;  ///< The oldest, by the time of their last contribution.
+  /// Blocks in progress by the time of their last contribution: the kOldestBlocks oldest ones, the
+  /// oldest one that lacks each source, and the oldest one that waits for the upper aggregator.
+  std::vector<BlockSnapshot> blocks;
 };
 
 /// Returns the sources or ranks in a mask, in ascending order.

@@ -51,10 +51,16 @@ const trio_ml::RefusedJoin* refused_join_of(const SourceSnapshot& source) {
 
 /// Returns "the join of its process at 10.0.0.9:4000 was refused 3.2 s ago (wrong_world): …".
 std::string refusal_text(const trio_ml::RefusedJoin& join, Instant now) {
+  const double ago_s = in_seconds(std::max(now - join.at, Duration()));
+  if (join.reason == wire::Reason::kAuthentication) {
+    return fmt::format(
+        "a process{} sent a join in its name, which was refused {:.1f} s ago (authentication) and "
+        "may be a stranger's: compare the auth and the secret of the rank's process with the job's",
+        place_of(join.from), ago_s);
+  }
   return fmt::format(
       "the join of its process{} was refused {:.1f} s ago ({}): see the error of that process",
-      place_of(join.from), in_seconds(std::max(now - join.at, Duration())),
-      wire::to_string(join.reason));
+      place_of(join.from), ago_s, wire::to_string(join.reason));
 }
 
 /// Returns what to check about a silent source. A worker of this machine needs no network.

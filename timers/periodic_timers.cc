@@ -9,12 +9,12 @@ namespace tributary::timers {
 
 Result<PeriodicTimers> PeriodicTimers::create(const Config& config, Instant start) {
   if (config.thread_count == 0 || config.thread_count > kThreadCountMax) {
-    return failure(fmt::format("the number of timer threads is {}, allowed is 1 to {}",
+    return failure(fmt::format("the number of timer threads is {}; allowed: 1 to {}",
                                config.thread_count, kThreadCountMax));
   }
   if (config.period.ticks() < int64_t{config.thread_count}) {
     return failure(fmt::format(
-        "the timer period is {} ps for {} threads, allowed is {} ps or more for each thread",
+        "the timer period is {} ps for {} threads; allowed: {} ps or more for each thread",
         config.period.ticks() * kPicosecondsPerTick, config.thread_count, kPicosecondsPerTick));
   }
   return PeriodicTimers(config, start);

@@ -155,7 +155,6 @@ inline constexpr uint32_t kGatewayBits = 32 + 12;
 inline constexpr uint32_t kRegisterActionsPerRegister = 4;
 inline constexpr uint32_t kStatefulComparisons = 2;
 inline constexpr uint32_t kStatefulUpdatesPerWord = 2;
-inline constexpr uint32_t kStatefulInputs = 2;
 /// Distinct constants outside [kSmallConstantMin, kSmallConstantMax] that a register's actions use.
 inline constexpr uint32_t kStatefulConstants = 4;
 inline constexpr int32_t kSmallConstantMin = -8;

@@ -97,6 +97,7 @@ quietly "Checking the packages with lintian" check_with_lintian
 mkdir -p "${enabled%/*}"  # Not every container has it.
 list_machine >"$work/before"
 quietly "Installing the packages" install_packages
+tools/check-package-ops.sh /usr/share/tributary/ops
 for test in $(sed -n 's/^Tests: //p' debian/tests/control); do
   mkdir "$work/$test"
   AUTOPKGTEST_TMP="$work/$test" quietly "Running debian/tests/$test" "debian/tests/$test"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Checks what packages are made of, without making one: debian/ agrees with the tree, man pages render
-# without a warning, completions load, the unit is valid, lintian accepts the source package. Skips a
-# check whose tool is missing. Part of the tests (package.check); tools/check-package.sh makes packages.
+# without a warning, completions load, Prometheus finds its rules, the unit is valid, lintian accepts
+# the source package. Skips a check whose tool is missing. Part of the tests (package.check); tools/check-package.sh makes packages.
 #
 #   tools/check-packaging.sh BUILD_FOLDER   a build with the target command_line_files
 set -euo pipefail
@@ -67,6 +67,16 @@ check_completions() {
   fi
 }
 
+# The program's package has the files for Prometheus and Grafana, outside the folder that debhelper
+# compresses.
+check_ops() {
+  if DESTDIR=$work/program cmake --install "$build" --component program --prefix /usr >"$work/install.log" 2>&1; then
+    tools/check-package-ops.sh "$work/program/usr/share/tributary/ops" || complain "component program: see above"
+  else
+    complain "cmake --install: $(tail -n 3 "$work/install.log")"
+  fi
+}
+
 check_unit() {
   # The command must exist, so the unit gets the build's.
   sed "s|^ExecStart=/usr/bin/tributary|ExecStart=$build/tributary|" 'debian/tributary@.service' \
@@ -100,6 +110,7 @@ check_versions
 check_build_depends
 if has man; then check_manual; fi
 check_completions
+check_ops
 if has systemd-analyze; then check_unit; fi
 if has lintian && has dpkg-source; then check_source; fi
 [[ $failures -eq 0 ]] || exit 1

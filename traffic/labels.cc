@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "traffic/labels.h"
 
+#include <algorithm>
+
 #include "base/assert.h"
 #include "base/byte_order.h"
 
@@ -52,6 +54,14 @@ constexpr Address documentation(uint16_t network, uint32_t index) {
   return address;
 }
 
+/// A prefix of an address: its first bits, network order.
+struct Prefix {
+  Address address;
+  uint32_t bits;  ///< Of the 128.
+};
+constexpr std::array<Prefix, 2> kServerPrefixes{
+    {{mapped(kServerNetwork), kMappedBits + 16}, {documentation(kServerNetworkIpv6, 0), 112}}};
+
 constexpr std::array<LabelledPrefix, 4> kPrefixes{{
     {Label::kInnocent, "10.0.0.0/9", mapped(kInnocentNetwork), kMappedBits + 9},
     {Label::kInnocent, "2001:db8:1::/48", documentation(kInnocentNetworkIpv6, 0), 48},
@@ -72,14 +82,14 @@ Endpoint endpoint_of(const Address& address, uint16_t port = 0) {
   return endpoint;
 }
 
-bool contains(const LabelledPrefix& prefix, const Address& address) {
+bool contains(const Address& prefix, uint32_t prefix_bits, const Address& address) {
   uint32_t bit = 0;
-  for (; bit + 8 <= prefix.bits; bit += 8) {
-    if (address[bit / 8] != prefix.address[bit / 8]) return false;
+  for (; bit + 8 <= prefix_bits; bit += 8) {
+    if (address[bit / 8] != prefix[bit / 8]) return false;
   }
-  if (bit == prefix.bits) return true;
-  const uint32_t shift = 8 - (prefix.bits - bit);
-  return ((address[bit / 8] ^ prefix.address[bit / 8]) >> shift) == 0;
+  if (bit == prefix_bits) return true;
+  const uint32_t shift = 8 - (prefix_bits - bit);
+  return ((address[bit / 8] ^ prefix[bit / 8]) >> shift) == 0;
 }
 
 }  // namespace
@@ -100,9 +110,15 @@ std::span<const LabelledPrefix> labelled_prefixes() { return kPrefixes; }
 
 std::optional<Label> label_of(const Endpoint& source) {
   for (const LabelledPrefix& prefix : kPrefixes) {
-    if (contains(prefix, source.address)) return prefix.label;
+    if (contains(prefix.address, prefix.bits, source.address)) return prefix.label;
   }
   return std::nullopt;
+}
+
+bool is_server(const Endpoint& destination) {
+  return std::ranges::any_of(kServerPrefixes, [&destination](const Prefix& prefix) {
+    return contains(prefix.address, prefix.bits, destination.address);
+  });
 }
 
 Endpoint innocent_source(uint32_t index, bool ipv6) {

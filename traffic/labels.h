@@ -3,9 +3,10 @@
 /// The truth about generated packets: the class of each, and the source prefixes that carry it.
 /// A program that sees only frames recovers the class from the source address.
 ///
-/// Model:   Each class has prefixes of its own, all of which are reserved, so no real host has
-///          them: 10.0.0.0/8 (RFC 1918), 240.0.0.0/8 (RFC 1112), 2001:db8::/32 (RFC 3849).
-///          Servers are in 198.18.0.0/16, meant for benchmarks (RFC 2544).
+/// Model:   Each class has source prefixes of its own: 10.0.0.0/8, 240.0.0.0/8 (RFC 1112) and
+///          2001:db8::/32 (RFC 3849). Real hosts have addresses of 10.0.0.0/8, too (RFC 1918), so
+///          a packet is a generated one only if it goes to a server. Servers are in 198.18.0.0/16,
+///          meant for benchmarks (RFC 2544), and in 2001:db8::/32.
 /// Threads: Pure functions.
 /// Errors:  label_of() returns nothing for an address that no class has.
 /// Tests:   tests/traffic/labels_test.cc
@@ -44,6 +45,9 @@ struct LabelledPrefix {
 
 /// Returns the class of packets from `source`; nothing for an address that is in no prefix.
 [[nodiscard]] std::optional<Label> label_of(const Endpoint& source);
+
+/// Tells whether an address is in a prefix of the servers.
+[[nodiscard]] bool is_server(const Endpoint& destination);
 
 /// Prefixes of the servers, to which all traffic goes.
 inline constexpr const char* kServerPrefixIpv4 = "198.18.0.0/16";

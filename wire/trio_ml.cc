@@ -27,11 +27,12 @@ constexpr uint32_t kBodyTimeout = 12;
 constexpr uint32_t kBodyValue = 16;
 constexpr uint32_t kBodyKey = 20;
 constexpr uint32_t kBodyGroupPort = 28;
-constexpr uint32_t kBodyUpstream = 30;  // Four bits.
+constexpr uint32_t kBodyUpstream = 30;  // Five bits.
 constexpr uint8_t kUpstreamBit = 1 << 0;
 constexpr uint8_t kAsynchronousBit = 1 << 1;
 constexpr uint8_t kReportsBit = 1 << 2;
 constexpr uint8_t kReceiptsBit = 1 << 3;
+constexpr uint8_t kNamesReceiverBit = 1 << 4;
 constexpr uint32_t kBodyChannels = 31;  // Low bits; the port bits from kPortBitsShift on.
 constexpr uint32_t kPortBitsShift = 5;
 static_assert(kChannelsMax < 1U << kPortBitsShift);
@@ -203,6 +204,7 @@ void decode_body(const std::byte* from, const ExtensionFields& extension, Contro
   body.asynchronous = (byte_at(from, kBodyUpstream) & kAsynchronousBit) != 0;
   body.reports = (byte_at(from, kBodyUpstream) & kReportsBit) != 0;
   body.receipts = (byte_at(from, kBodyUpstream) & kReceiptsBit) != 0;
+  body.names_receiver = (byte_at(from, kBodyUpstream) & kNamesReceiverBit) != 0;
   body.channels = byte_at(from, kBodyChannels) & ((1U << kPortBitsShift) - 1);
   body.port_bits = static_cast<uint8_t>(byte_at(from, kBodyChannels) >> kPortBitsShift);
   if (extension.type == MessageType::kWelcome) {
@@ -252,7 +254,8 @@ void encode_body(const ControlBody& body, const ExtensionFields& extension, std:
   store_be<uint16_t>(to + kBodyGroupPort, body.group.port);
   to[kBodyUpstream] = static_cast<std::byte>(
       (body.upstream ? kUpstreamBit : 0) | (body.asynchronous ? kAsynchronousBit : 0) |
-      (body.reports ? kReportsBit : 0) | (body.receipts ? kReceiptsBit : 0));
+      (body.reports ? kReportsBit : 0) | (body.receipts ? kReceiptsBit : 0) |
+      (body.names_receiver ? kNamesReceiverBit : 0));
   to[kBodyChannels] = static_cast<std::byte>(body.channels | body.port_bits << kPortBitsShift);
   if (extension.type == MessageType::kWelcome) {
     store_be<uint64_t>(to + kBodyResultKey, body.result_key);

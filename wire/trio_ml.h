@@ -320,10 +320,11 @@ struct ControlBody {
   uint64_t result_key = 0;  ///< kWelcome: the key in all messages of the aggregator.
   uint64_t salt_high = 0;   ///< kWelcome of a sealed session: makes its MAC keys.
   uint64_t salt_low = 0;
-  bool upstream = false;      ///< kHave: complete here, waiting for the upper aggregator.
-  bool reports = false;       ///< kWelcome: the aggregator takes kReport.
-  bool asynchronous = false;  ///< kJoin: the worker pushes changes of parameters.
-  bool receipts = false;      ///< kJoin: the sender, and every rank below it, takes kReceipt.
+  bool upstream = false;        ///< kHave: complete here, waiting for the upper aggregator.
+  bool reports = false;         ///< kWelcome: the aggregator takes kReport.
+  bool asynchronous = false;    ///< kJoin: the worker pushes changes of parameters.
+  bool receipts = false;        ///< kJoin: the sender, and every rank below it, takes kReceipt.
+  bool names_receiver = false;  ///< kWelcome: kResults of asynchronous jobs name their receiver.
   uint8_t channels = 0;  ///< Sessions of a rank at once, in consecutive jobs; below 32. 0: one.
   /// kWelcome: the aggregator has 2^port_bits UDP ports, up to kServerPortsMax; see owner_of().
   uint8_t port_bits = 0;
@@ -368,6 +369,18 @@ struct Message : MessageHead {
   SourceMask mask{};  ///< If extension.flags has kFlagSourceMask.
   ControlBody body;   ///< If has_body(extension.type).
 };
+
+/// Tells whether an aggregator's message of a session is for the source in its src_id alone. So is
+/// a kResult of an asynchronous job whose kWelcome has ControlBody::names_receiver. All other
+/// messages hold for every source.
+[[nodiscard]] inline bool is_for_one_source(const Message& message) {
+  const Reason reason = message.body.reason;
+  if (message.extension.type == MessageType::kHave) return true;
+  if (message.extension.type != MessageType::kNotice) return false;
+  // With `group` set, the notice is about an aggregator above all sources of its sender.
+  return reason == Reason::kNotParameters ||
+         (reason == Reason::kEvicted && !message.body.group.is_set());
+}
 
 enum class DecodeStatus : uint8_t {
   kOk,

@@ -70,6 +70,11 @@ class App {
     if (known.next_due() > since + known.config().period * 2) known.due(until, visit_nothing);
   }
 
+  /// Tells whether a capture has cut a header that the guard needs. Such a frame counts as
+  /// truncated.
+  [[nodiscard]] static bool headers_cut(std::span<const std::byte> held, uint32_t wire_bytes) {
+    return apps::are_headers_cut(held, wire_bytes);
+  }
   /// Returns the core that owns a packet: the same for all packets to one destination, because all
   /// state belongs to destinations. Core 0 owns packets without an IP destination.
   /// @param core_count A power of two.

@@ -140,7 +140,7 @@ Result<void> check(const GuardConfig& config) {
       .range("timer threads", config.timer_threads, 1, 1'000)
       .range("destinations", config.destinations_max, 64, kRecordsMax)
       .range("suspects", config.suspects_max, 64, kRecordsMax)
-      .range("report", config.report_max, 1, 65'536)
+      .range("report", config.report_max, 1, kCulpritsMax)
       .range("handshakes (log2)", config.handshakes_log2, 10, 28)
       .range("handshake time", config.handshake_time, milliseconds(10), seconds(60))
       .range("known bits (log2)", config.known_bits_log2, 16, 34)

@@ -56,6 +56,7 @@ struct AllowedPrefix {
 inline constexpr uint32_t kPpsMax = 1'000'000'000;
 inline constexpr uint32_t kAllowedPrefixesMax = 64;
 inline constexpr uint32_t kRecordsMax = 1U << 24;
+inline constexpr uint32_t kCulpritsMax = 65'536;
 
 /// Factor for TCP segments after the SYN, which congestion control limits. Source: assumed; SCFD
 /// polices control traffic only.
@@ -79,7 +80,7 @@ struct GuardConfig {
   uint32_t timer_threads = 10;           ///< 1 to 1,000.
   uint32_t destinations_max = 16'384;    ///< Records, 64 to kRecordsMax.
   uint32_t suspects_max = 65'536;        ///< Records, 64 to kRecordsMax.
-  uint32_t report_max = 1'024;           ///< Culprits remembered, 1 to 65,536.
+  uint32_t report_max = 1'024;           ///< Culprits remembered, 1 to kCulpritsMax.
   uint32_t handshakes_log2 = 20;         ///< Open handshakes, 10 to 28.
   Duration handshake_time = seconds(3);  ///< Longest handshake, 10 ms to 60 s.
   uint32_t known_bits_log2 = 23;         ///< Bits of the filter of known sources, 16 to 34.

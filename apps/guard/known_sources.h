@@ -3,13 +3,13 @@
 /// Known sources: a filter of (source, destination) pairs, in fixed memory however many sources
 /// there are, and the open TCP handshakes from which sources become known at once.
 ///
-/// Model:   KnownSources is a Bloom filter whose three bits of a pair lie in one word, in two
-///          generations. A pair in the settled one is known; rotate() forgets silent pairs. A word
-///          also holds a candidate: a pair that is not known yet, and the time of its first packet.
-///          Handshakes has one word for each place: a later SYN in the same place replaces it.
+/// Model:   KnownSources is a blocked Bloom filter (Putze, Sanders, Singler, WEA 2007) in two
+///          generations; rotate() forgets silent pairs. A mark is three bits of a pair's word. That
+///          of a handshake counts for all packet kinds, that of calm traffic for its kind. A word
+///          also has a candidate: a pair and kind, and its first packet's time. In Handshakes, a
+///          later SYN in the same place replaces an earlier one.
 /// Threads: Owned by one core. Each call is one XTXN.
 /// Memory:  Shared memory of the caller.
-/// Source:  Blocked Bloom filters: Putze, Sanders, Singler, WEA 2007.
 /// Tests:   tests/apps/guard/known_sources_test.cc
 #pragma once
 
@@ -51,10 +51,11 @@ class KnownSources {
     Instant candidate_at;  ///< Its first packet.
   };
   static_assert(sizeof(Word) == 32);
-  /// The place of a pair, and the value that identifies it as the candidate there.
+  /// The place of a pair and packet kind, and the value that names them as the candidate there.
   struct Place {
     Word* word = nullptr;
-    uint64_t bits = 0;
+    uint64_t handshake = 0;  ///< The mark of a completed handshake.
+    uint64_t calm = 0;       ///< The mark of calm traffic of the kind. SYNs have the other mark.
     uint64_t tag = 0;
   };
 
@@ -63,37 +64,42 @@ class KnownSources {
     TRIB_ASSERT(std::has_single_bit(words.size()));
   }
 
-  [[nodiscard]] Place place_of(const Address& source, const Address& destination) const {
+  [[nodiscard]] Place place_of(const Address& source, const Address& destination,
+                               PacketKind kind) const {
     const uint64_t hash = seeded_hash(destination, seeded_hash(source, seed_));
-    const uint64_t bits = uint64_t{1} << (hash >> 58) | uint64_t{1} << (hash >> 52 & 63) |
-                          uint64_t{1} << (hash >> 46 & 63);
-    return {&words_[hash & (words_.size() - 1)], bits, hash | 1};
+    const uint64_t of_kind = (hash + static_cast<uint64_t>(kind) + 1) * 0x9e3779b97f4a7c15ULL;
+    const uint64_t handshake = bits_of(hash);
+    const uint64_t calm = kind == PacketKind::kTcpSyn ? handshake : bits_of(of_kind);
+    return {&words_[hash & (words_.size() - 1)], handshake, calm, of_kind | 1};
   }
 
+  /// Tells whether the pair has completed a handshake.
+  [[nodiscard]] static bool is_proven(const Place& place) {
+    return (place.word->settled & place.handshake) == place.handshake;
+  }
+  /// Tells whether the pair is known for packets of the place's kind.
   [[nodiscard]] static bool is_known(const Place& place) {
-    return (place.word->settled & place.bits) == place.bits;
+    return is_proven(place) || (place.word->settled & place.calm) == place.calm;
   }
-  /// Returns whether the pair is known, and if so marks it in the fresh generation, too.
+  /// As is_known(). Keeps the marks of a known pair for another generation.
   static bool look(const Place& place) {
-    const bool known = is_known(place);
-    if (known) place.word->fresh |= place.bits;
-    return known;
+    const uint64_t marks = settled_marks(place);
+    place.word->fresh |= marks;
+    return marks != 0;
   }
-  /// Keeps a known pair for another generation.
-  static void mark_fresh(const Place& place) { place.word->fresh |= place.bits; }
-  /// Makes the pair known.
-  static void mark_settled(const Place& place) {
-    place.word->fresh |= place.bits;
-    place.word->settled |= place.bits;
-    if (place.word->candidate == place.tag) place.word->candidate = 0;
-  }
+  /// Keeps the settled marks of a pair for another generation.
+  static void mark_fresh(const Place& place) { place.word->fresh |= settled_marks(place); }
+  /// Makes the pair known for packets of the place's kind.
+  static void mark_settled(const Place& place) { mark(place, place.calm); }
+  /// Makes the pair known for packets of all kinds.
+  static void mark_proven(const Place& place) { mark(place, place.handshake); }
   /// Returns when the pair became a candidate, or nothing.
   [[nodiscard]] static std::optional<Instant> candidate_at(const Place& place) {
     if (place.word->candidate != place.tag) return std::nullopt;
     return place.word->candidate_at;
   }
-  /// Makes the pair a candidate since `now`. Another pair's candidate that is younger than
-  /// `settle_time` stays instead, so that each of two pairs in one word gets its turn.
+  /// Makes the pair a candidate since `now`. Another candidate that is younger than `settle_time`
+  /// stays instead, so that each of two in one word gets its turn.
   static void nominate(const Place& place, Duration settle_time, Instant now) {
     Word& word = *place.word;
     const bool is_free = word.candidate == 0 || word.candidate == place.tag;
@@ -108,7 +114,7 @@ class KnownSources {
     }
   }
   /// Returns the share of the settled bits that are set. Reads all of them; for reports. A pair
-  /// that nobody marked is known with about the third power of this.
+  /// that nobody marked is known with up to about twice the third power of this.
   [[nodiscard]] double fill() const {
     uint64_t bits = 0;
     for (const Word& word : words_) bits += static_cast<uint64_t>(std::popcount(word.settled));
@@ -117,6 +123,24 @@ class KnownSources {
   [[nodiscard]] const Word* words() const { return words_.data(); }
 
  private:
+  /// Returns three bits, chosen by the upper bits of a hash.
+  [[nodiscard]] static uint64_t bits_of(uint64_t hash) {
+    return uint64_t{1} << (hash >> 58) | uint64_t{1} << (hash >> 52 & 63) |
+           uint64_t{1} << (hash >> 46 & 63);
+  }
+  /// Returns the bits of those of the place's marks that are settled.
+  [[nodiscard]] static uint64_t settled_marks(const Place& place) {
+    const uint64_t settled = place.word->settled;
+    const uint64_t handshake = (settled & place.handshake) == place.handshake ? place.handshake : 0;
+    const uint64_t calm = (settled & place.calm) == place.calm ? place.calm : 0;
+    return handshake | calm;
+  }
+  static void mark(const Place& place, uint64_t bits) {
+    place.word->fresh |= bits;
+    place.word->settled |= bits;
+    if (place.word->candidate == place.tag) place.word->candidate = 0;
+  }
+
   std::span<Word> words_;
   uint64_t seed_;
 };

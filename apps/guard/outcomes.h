@@ -32,13 +32,13 @@ enum class Outcome : uint8_t {
   kBadIpHeader,
   kTruncated,
   // Events.
-  kViolation,             ///< A destination's policer turned red for a packet kind.
-  kDetected,              ///< A flow became a culprit.
-  kRecovered,             ///< A culprit stayed below its bandwidth for the recover time.
-  kTimedOut,              ///< A culprit was released after the timeout time.
-  kExpired,               ///< An idle record was erased.
-  kSourceKnown,           ///< A source became known, by a handshake or in calm traffic.
-  kSuspectUntracked,      ///< No record left for a suspect; its packet goes on.
+  kViolation,         ///< A destination's policer turned red for a packet kind.
+  kDetected,          ///< A flow became a culprit.
+  kRecovered,         ///< A culprit stayed below its bandwidth for the recover time.
+  kTimedOut,          ///< A culprit was released after the timeout time.
+  kExpired,           ///< An idle record was erased.
+  kSourceKnown,       ///< A source became known: by a handshake, or for a kind, in calm traffic.
+  kSuspectUntracked,  ///< No record left for a suspect; its destination judges it.
   kDestinationUntracked,  ///< No record left for a destination; its packet is forwarded.
   kCount,
 };

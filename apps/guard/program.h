@@ -96,12 +96,25 @@ microcode::Subroutine<Handshakes::Completion, M> complete_handshake(M& m, GuardS
   co_return state.handshakes().completion_of(place, taken, at);
 }
 
-/// Returns the standing of a pair before its packet.
-[[nodiscard]] inline SourceStanding standing_of(const KnownSources::Place& place, bool known) {
-  return {.known = known, .candidate_at = KnownSources::candidate_at(place)};
+/// Tells whether a SYN of the segment's connection is recorded.
+[[nodiscard]] inline bool has_handshake(const GuardState& state, const PacketFacts& facts) {
+  const Handshakes::Place place = state.handshakes().place_of(facts);
+  return Handshakes::is_of(place, *place.word);
 }
 
-/// Marks a pair in the fresh generation.
+/// Returns the standing of a pair before its packet.
+[[nodiscard]] inline SourceStanding standing_of(const KnownSources::Place& place, bool known) {
+  return {.known = known,
+          .proven = KnownSources::is_proven(place),
+          .candidate_at = KnownSources::candidate_at(place)};
+}
+
+/// Tells whether a packet may complete a handshake that tells more about its source.
+[[nodiscard]] inline bool may_complete(const SourceStanding& standing, const PacketFacts& facts) {
+  return facts.kind == PacketKind::kTcp && !standing.proven;
+}
+
+/// Keeps a pair's marks for another generation.
 template <microcode::Machine M>
 void mark_fresh(M& m, const KnownSources::Place& place) {
   m.post(microcode::Xtxn{microcode::XtxnKind::kFetchAndOr, &place.word->fresh, sizeof(uint64_t)},
@@ -114,12 +127,12 @@ microcode::Subroutine<SourceStanding, M> look_up_source(M& m, GuardState& state,
   using microcode::Xtxn;
   using microcode::XtxnKind;
   m.instruction(kLookUpSource);
-  const KnownSources::Place place = state.known().place_of(facts.source, facts.destination);
+  const KnownSources::Place place = state.known_place_of(facts);
   SourceStanding standing =
       co_await m.issue(Xtxn{XtxnKind::kRead, place.word, sizeof(KnownSources::Word)},
                        [place] { return standing_of(place, KnownSources::is_known(place)); });
   if (standing.known) mark_fresh(m, place);
-  if (standing.known || facts.kind != PacketKind::kTcp) co_return standing;
+  if (!may_complete(standing, facts)) co_return standing;
   Handshakes::Completion handshake;
   if constexpr (M::kSuspends) {
     handshake = co_await complete_handshake(m, state, facts, at);
@@ -128,10 +141,10 @@ microcode::Subroutine<SourceStanding, M> look_up_source(M& m, GuardState& state,
   }
   if (handshake.done) {
     m.post(Xtxn{XtxnKind::kFetchAndOr, place.word, sizeof(KnownSources::Word)},
-           [place] { KnownSources::mark_settled(place); });
+           [place] { KnownSources::mark_proven(place); });
     apps::count(m, state, Outcome::kSourceKnown);
+    standing.known = true;
   }
-  standing.known = handshake.done;
   standing.handshake = handshake;
   co_return standing;
 }
@@ -194,13 +207,16 @@ microcode::Subroutine<SuspectVerdict, M> track_suspect(M& m, GuardState& state,
       [&state, &facts, level, violated, at] { return state.track(level, facts, violated, at); });
 }
 
-/// Asks the records of the packet's source and, unless the source is known, of its network.
-/// @param violated Sources and networks without records get them, and the packet counts at its
-///                 destination if it passes.
+/// Asks the records of the packet's source and, unless the source is known, of its network. While
+/// the destination is violated, sources and networks without records get them. If a known source
+/// finds none, its packet counts as one of an unknown source, because otherwise no record would
+/// judge it. Packets of unknown sources that pass count at their destination.
 /// @return kForwarded, or the outcome of the culprit's treatment.
 template <microcode::Machine M>
 microcode::Subroutine<Outcome, M> ask_suspects(M& m, GuardState& state, const PacketFacts& facts,
-                                               bool known, bool violated, Instant at) {
+                                               const DestinationVerdict& destination, Instant at) {
+  const bool violated = destination.violated;
+  bool known = destination.known;
   bool untracked = false;
   for (const Level level : kSuspectLevels) {
     if (level == Level::kNetwork && known) break;
@@ -211,6 +227,7 @@ microcode::Subroutine<Outcome, M> ask_suspects(M& m, GuardState& state, const Pa
     } else {
       verdict = state.track(level, facts, violated, at);
     }
+    if (!verdict.tracked) known = false;
     if (!verdict.tracked && !std::exchange(untracked, true)) {
       apps::count(m, state, Outcome::kSuspectUntracked);
     }
@@ -218,11 +235,12 @@ microcode::Subroutine<Outcome, M> ask_suspects(M& m, GuardState& state, const Pa
       co_return outcome_of(verdict.treatment, level, state.config().dry_run);
     }
   }
-  if (violated && !known) {
-    m.post(look_up_destination<M>(state, facts),
-           [&state, facts] { state.count_unexplained(facts); });
-  }
-  co_return Outcome::kForwarded;
+  if (!violated || known) co_return Outcome::kForwarded;
+  const Treatment treatment = destination.if_untracked;
+  m.post(look_up_destination<M>(state, facts),
+         [&state, facts, treatment] { state.count_unexplained(facts, treatment); });
+  if (treatment == Treatment::kPass) co_return Outcome::kForwarded;
+  co_return outcome_of(treatment, Level::kDestination, state.config().dry_run);
 }
 
 /// Records the handshake that a forwarded SYN opens, or what another packet tells about its source.
@@ -238,7 +256,7 @@ void learn(M& m, GuardState& state, const PacketFacts& facts, const DestinationV
     return;
   }
   if (destination.learning == Learning::kNothing) return;
-  const KnownSources::Place place = state.known().place_of(facts.source, facts.destination);
+  const KnownSources::Place place = state.known_place_of(facts);
   const bool settles = destination.learning == Learning::kSettle;
   m.post(Xtxn{settles ? XtxnKind::kFetchAndOr : XtxnKind::kWrite, place.word,
               sizeof(KnownSources::Word)},
@@ -331,7 +349,7 @@ microcode::Thread guard_packet(M& m, GuardState& state) {
   }
   Outcome outcome = Outcome::kForwarded;
   if (asks_suspects(destination)) {
-    outcome = co_await ask_suspects(m, state, facts, destination.known, destination.violated, at);
+    outcome = co_await ask_suspects(m, state, facts, destination, at);
   }
   end_packet(m, state, facts, destination, outcome, at);
 }
@@ -346,14 +364,14 @@ void guard_in_place(M& m, GuardState& state) {
     note = &own.emplace();
     own->fit = read_packet(m, own->facts);
     if (own->fit == apps::FlowFit::kFits) {
-      own->place = state.known().place_of(own->facts.source, own->facts.destination);
+      own->place = state.known_place_of(own->facts);
     }
   }
   const PacketFacts& facts = note->facts;
   if (end_unjudged(m, state, facts, note->fit)) return;
   const Instant at = m.arrived_at();
   SourceStanding source = standing_of(note->place, KnownSources::look(note->place));
-  if (!source.known && facts.kind == PacketKind::kTcp) [[unlikely]] {
+  if (may_complete(source, facts) && has_handshake(state, facts)) [[unlikely]] {
     source = look_up_source(m, state, facts, at).await_resume();
   }
   const DestinationVerdict destination = state.meter(facts, source, at);
@@ -363,8 +381,7 @@ void guard_in_place(M& m, GuardState& state) {
   }
   Outcome outcome = Outcome::kForwarded;
   if (asks_suspects(destination)) [[unlikely]] {
-    outcome =
-        ask_suspects(m, state, facts, destination.known, destination.violated, at).await_resume();
+    outcome = ask_suspects(m, state, facts, destination, at).await_resume();
   }
   end_packet(m, state, facts, destination, outcome, at);
 }

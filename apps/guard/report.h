@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -54,6 +55,9 @@ class Report {
 
   /// Adds an entry. @return its number, for update() and close().
   uint64_t add(const Culprit& culprit) {
+    if (!first_detected_at_ || culprit.detected_at < *first_detected_at_) {
+      first_detected_at_ = culprit.detected_at;
+    }
     entries_[added_ % entries_.size()] = culprit;
     return added_++;
   }
@@ -74,6 +78,8 @@ class Report {
 
   /// Returns the entries, oldest first. Allocates; for readers, not for the packet path.
   [[nodiscard]] std::vector<Culprit> culprits() const;
+  /// Returns the earliest detection, even if its entry has been replaced; nothing: there was none.
+  [[nodiscard]] std::optional<Instant> first_detected_at() const { return first_detected_at_; }
   /// Returns how many entries were added. Their numbers count from 0.
   [[nodiscard]] uint64_t added() const { return added_; }
   /// Returns an entry; null if it has been replaced. @pre number < added().
@@ -90,6 +96,7 @@ class Report {
 
   std::vector<Culprit> entries_;  ///< Shape [capacity]; entry n lies at n modulo capacity.
   uint64_t added_ = 0;
+  std::optional<Instant> first_detected_at_;
 };
 
 }  // namespace tributary::guard

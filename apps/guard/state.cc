@@ -164,12 +164,17 @@ Instant GuardState::next_due() const {
       {destination_timers_.next_due(), suspect_timers_.next_due(), known_timers_.next_due()});
 }
 
-Treatment GuardState::treat(Action action, Colour colour, Flow& flow) {
+Treatment GuardState::treatment_of(Action action, Colour colour, const Flow& flow) {
   if (!flow.tracker.is_culprit()) return Treatment::kPass;
   if (action == Action::kKeep) return Treatment::kKept;
   if (action == Action::kPolice && colour == Colour::kGreen) return Treatment::kPoliced;
-  flow.tracker.count_drop();
   return Treatment::kDrop;
+}
+
+Treatment GuardState::treat(Action action, Colour colour, Flow& flow) {
+  const Treatment treatment = treatment_of(action, colour, flow);
+  if (treatment == Treatment::kDrop) flow.tracker.count_drop();
+  return treatment;
 }
 
 bool GuardState::is_violated(const DestinationRecord::Kind& kind, Instant now) const {
@@ -271,6 +276,9 @@ DestinationVerdict GuardState::meter(const PacketFacts& facts, const SourceStand
   }
   verdict.known = source.known || verdict.learning == Learning::kSettle;
   verdict.spared = verdict.known && own.flow.tracker.is_culprit();
+  if (verdict.spared) {
+    verdict.if_untracked = treatment_of(config_.action(Level::kDestination), colour, own.flow);
+  }
   if (verdict.known) return verdict;
   // Packets that go on to the suspects' records count after them: count_unexplained().
   if (!verdict.violated || own.flow.tracker.is_culprit()) own.flow.tracker.count();
@@ -278,9 +286,12 @@ DestinationVerdict GuardState::meter(const PacketFacts& facts, const SourceStand
   return verdict;
 }
 
-void GuardState::count_unexplained(const PacketFacts& facts) {
+void GuardState::count_unexplained(const PacketFacts& facts, Treatment treatment) {
   DestinationRecord* record = destinations_.peek(facts.destination);
-  if (record != nullptr) record->kinds[static_cast<size_t>(facts.kind)].flow.tracker.count();
+  if (record == nullptr) return;
+  FlowTracker& tracker = record->kinds[static_cast<size_t>(facts.kind)].flow.tracker;
+  tracker.count();
+  if (treatment == Treatment::kDrop) tracker.count_drop();
 }
 
 SuspectVerdict GuardState::track(Level level, const PacketFacts& facts, bool may_create,

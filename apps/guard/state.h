@@ -82,7 +82,8 @@ enum class Treatment : uint8_t {
 
 /// The standing of a packet's source at its destination, before the packet.
 struct SourceStanding {
-  bool known = false;                   ///< Or the packet makes it known.
+  bool known = false;                   ///< For packets of this kind. Or the packet makes it known.
+  bool proven = false;                  ///< It has completed a handshake before the packet.
   std::optional<Instant> candidate_at;  ///< Its first packet, if it is a candidate.
   Handshakes::Completion handshake = {};
 };
@@ -91,7 +92,7 @@ struct SourceStanding {
 enum class Learning : uint8_t {
   kNothing,
   kNominate,  ///< The source becomes a candidate.
-  kSettle,  ///< The candidate is known from now on: the traffic stayed calm after its first packet.
+  kSettle,    ///< The traffic stayed calm after the candidate's first packet: it becomes known.
 };
 
 struct DestinationVerdict {
@@ -104,6 +105,8 @@ struct DestinationVerdict {
   bool syn_violated = false;  ///< The same destination's SYNs violate their bandwidth.
   bool known = false;         ///< The source is known.
   Learning learning = Learning::kNothing;
+  /// Treatment of a known source that finds no record of its own.
+  Treatment if_untracked = Treatment::kPass;
 };
 
 struct SuspectVerdict {
@@ -162,6 +165,9 @@ class GuardState {
   [[nodiscard]] const Report& report() const { return report_; }
   [[nodiscard]] const KnownSources& known() const { return known_; }
   [[nodiscard]] const Handshakes& handshakes() const { return handshakes_; }
+  [[nodiscard]] KnownSources::Place known_place_of(const PacketFacts& facts) const {
+    return known_.place_of(facts.source, facts.destination, facts.kind);
+  }
   [[nodiscard]] uint32_t destination_count() const { return destinations_.size(); }
   [[nodiscard]] uint32_t suspect_count() const { return suspects_.size(); }
 
@@ -176,7 +182,7 @@ class GuardState {
   /// Completes a packet's note, and prefetches its known source's word and its destination's place
   /// in the hash index.
   void prefetch_index(GuardNote& note) const {
-    note.place = known_.place_of(note.facts.source, note.facts.destination);
+    note.place = known_place_of(note.facts);
     __builtin_prefetch(note.place.word, /*rw=*/1);
     note.destination_hash = destinations_.hash_of(note.facts.destination);
     destinations_.prefetch_index(note.destination_hash);
@@ -197,10 +203,11 @@ class GuardState {
   /// none.
   FoundFlow find_suspect(Level level, const PacketFacts& facts, bool may_create, Instant now);
   /// Meters a packet at its destination, creates the record if needed, and tells the treatment.
-  /// A culprit destination does not drop the packets of a known source.
+  /// A culprit destination does not drop the packets of a known source that has a record.
   DestinationVerdict meter(const PacketFacts& facts, const SourceStanding& source, Instant now);
   /// Counts a packet that no known source explains. For packets that passed the suspects' records.
-  void count_unexplained(const PacketFacts& facts);
+  /// @param treatment By the destination's flow.
+  void count_unexplained(const PacketFacts& facts, Treatment treatment);
   /// Counts a packet in the record of its source or network, and tells the treatment.
   /// @param may_create Create the record if there is none.
   SuspectVerdict track(Level level, const PacketFacts& facts, bool may_create, Instant now);
@@ -277,6 +284,10 @@ class GuardState {
   DestinationRecord* admit(const Address& destination, Instant now);
   /// Likewise. Without `may_create` it only looks for the record.
   Flow* admit(const SuspectKey& key, bool may_create, Instant now);
+  /// Returns the treatment of a packet by a flow.
+  [[nodiscard]] static Treatment treatment_of(Action action, memory::Colour colour,
+                                              const Flow& flow);
+  /// As treatment_of(). Counts a drop.
   [[nodiscard]] static Treatment treat(Action action, memory::Colour colour, Flow& flow);
   [[nodiscard]] Terms terms_of(Level level, PacketKind kind) const;
   [[nodiscard]] bool is_violated(const DestinationRecord::Kind& kind, Instant now) const;

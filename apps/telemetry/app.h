@@ -75,6 +75,11 @@ class App {
     state_.age_timers().due(until, visit_nothing);
   }
 
+  /// Tells whether a capture has cut a header that a record needs. Such a frame counts as
+  /// truncated.
+  [[nodiscard]] static bool headers_cut(std::span<const std::byte> held, uint32_t wire_bytes) {
+    return apps::are_headers_cut(held, wire_bytes);
+  }
   /// Returns the core that owns a packet: that of its flow. The two directions of a connection are
   /// two flows. Core 0 owns packets that belong to no flow.
   /// @param core_count A power of two.

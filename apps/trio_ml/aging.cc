@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/trio_ml/aging.h"
 
+#include <utility>
+
 #include "apps/trio_ml/recording.h"
 #include "base/mutant.h"
 
@@ -41,7 +43,7 @@ uint32_t note_missing(Shard& shard, Job& job, const BlockRecord& block, Instant 
   for (uint32_t source = 0; source < job.config.sources; source++) {
     if (!contains(block.expected, source) || contains(block.rcvd_mask, source)) continue;
     // The first of a period only: a straggler misses thousands of blocks.
-    if (job.sources[source].missed_blocks++ == 0) {
+    if (!std::exchange(job.sources[source].missed_block, true)) {
       shard.note(job, source, {.kind = EventKind::kStraggler, .value = block.block_id, .at = now});
     }
     record_block(shard, recorder::Kind::kTimedOut, job, recorded_rank(job, source), block.block_id,

@@ -50,17 +50,19 @@ inline void note_plain_clients(Job& job, Instant now) {
   job.blocks_begun = begun;
 }
 
-/// Returns the request of a scan of the REF flags from `begin` on.
-[[nodiscard]] inline microcode::Xtxn scan_request(const Job& job, uint32_t begin) {
+/// Returns the request of a scan of the REF flags of places [begin, end), at most a word of them.
+[[nodiscard]] inline microcode::Xtxn scan_request(const Job& job, uint32_t begin, uint32_t end) {
   const void* const flags =
       job.table == nullptr ? static_cast<const void*>(&job.record) : job.table->ref_flag_of(begin);
-  return {microcode::XtxnKind::kHashScan, flags, memory::kRefFlagBytes};
+  return {microcode::XtxnKind::kHashScan, flags, (end - begin) * memory::kRefFlagBytes};
 }
 
-/// Declares a source a permanent straggler: new blocks do not wait for it until it contributes.
+/// Makes a source a permanent straggler on this core: new blocks do not wait for it until it
+/// contributes. The first core announces it.
 template <microcode::Machine M>
 void stop_waiting_for(M& m, Shard& shard, Job& job, uint32_t source) {
   exclude(job.record.active_mask, source);
+  if (!job.session.note_permanent(source, job.adopted())) return;
   count(m, shard, Outcome::kSourcePermanent);
   shard.note(job, source, {.kind = EventKind::kPermanent, .at = m.now()});
   if (job.adopted() == 0) return;
@@ -90,32 +92,44 @@ microcode::Thread age_blocks(M& m, Shard& shard, Job& job, timers::TimerSlice sl
     const uint32_t end = std::min(begin + kRecordsPerScan, slice.end);
     m.instruction(kScanRecords);
     IdlePlaces idle;
-    co_await m.issue(scan_request(job, begin), [&job, begin, end, now = m.now(), &idle] {
+    co_await m.issue(scan_request(job, begin, end), [&job, begin, end, now = m.now(), &idle] {
       scan_places(job, begin, end, now, idle);
       return true;
     });
     for (uint32_t i = 0; i < idle.count; i++) {
       BlockRecord& block = job.window.at_place(idle.place[i]);
-      const uint32_t missing = note_missing(shard, job, block, m.now());
+      const bool is_discarded = block.phase == BlockPhase::kDiscarded;
+      const uint32_t missing = is_discarded ? 0 : note_missing(shard, job, block, m.now());
       for (uint32_t k = 0; k < missing; k++) count(m, shard, Outcome::kSourceTemporary);
       co_await emit_block(m, shard, job, block);
     }
   }
 }
 
-/// Runs the infrequent timer thread. It declares a source a permanent straggler if a block aged out
-/// without it and it contributed to no block for a whole period. New blocks do not wait for a
-/// permanent straggler until it returns. Sends no more results to members that have left.
+/// Tells whether a source has contributed to no block of any core for a whole period, as far as the
+/// other cores know.
+[[nodiscard]] inline bool is_idle_elsewhere(const Shard& shard, const Job& job, uint32_t source,
+                                            Instant now) {
+  if (shard.shard_count() == 1) return true;
+  // The shared time is up to a tick too early.
+  return now - job.session.contributed_at(source) > job.config.permanent_after + kContributionTick;
+}
+
+/// Runs the infrequent timer thread. It declares a source a permanent straggler if a block of this
+/// core aged out without it and it contributed to no block of any core for a whole period. New
+/// blocks do not wait for a permanent straggler until it returns. Sends no more results to members
+/// that have left.
 template <microcode::Machine M>
 microcode::Thread judge_sources(M& m, Shard& shard, Job& job) {
   for (uint32_t source = 0; source < job.config.sources; source++) {
     m.instruction(kJudgeSource);
     if (job.adopted() != 0 && job.session.has_left(source)) job.forget_address(source);
     SourceState& state = job.sources[source];
-    const bool idle = !state.contributed || TRIB_MUTANT(kPermanentTooSoon);
-    const bool permanent = job.config.mitigation && state.missed_blocks > 0 && idle &&
+    const bool idle = (!state.contributed && is_idle_elsewhere(shard, job, source, m.now())) ||
+                      TRIB_MUTANT(kPermanentTooSoon);
+    const bool permanent = job.config.mitigation && state.missed_block && idle &&
                            contains(job.record.active_mask, source);
-    state.missed_blocks = 0;
+    state.missed_block = false;
     state.contributed = false;
     if (!permanent) continue;
     stop_waiting_for(m, shard, job, source);
@@ -156,7 +170,7 @@ void note_silence(M& m, Shard& shard, Job& job) {
 /// With silence=end, tells the members which ranks have been silent for JobConfig::silent_after, so
 /// that nobody waits for a process that has died.
 template <microcode::Machine M>
-void tell_silent_members(M& m, Shard& shard, Job& job) {
+void announce_silent_ranks(M& m, Shard& shard, Job& job) {
   if (job.adopted() == 0 || job.config.on_silence() != Silence::kEnd || TRIB_MUTANT(kSilenceUntold))
     return;
   Message notice = control_message(job, {}, MessageType::kNotice);
@@ -221,7 +235,7 @@ microcode::Thread keep_session(M& m, Shard& shard, Job& job) {
   if (job.session.expire(m.now())) end_upstream(m, shard, job, leave_message, Reason::kPeerSilent);
   job.adopt(job.session.number());
   note_silence(m, shard, job);
-  tell_silent_members(m, shard, job);
+  announce_silent_ranks(m, shard, job);
   if (job.config.upstream.is_set()) watch_upstream(m, shard, job);
   // For the upper aggregator this aggregator is present when all its own members are.
   if (job.session.upstream_key() != 0 && job.session.all_present_for(Duration(), m.now())) {

@@ -42,6 +42,7 @@ std::span<const std::byte> build_answer(Job& job, uint32_t source, const Place& 
   message.header = {.job_id = job.config.id,
                     .block_id = static_cast<uint32_t>(place.position),
                     .extended = true,
+                    .src_id = static_cast<uint8_t>(source),
                     .gen_id = answer.gen_id,
                     .grad_cnt = static_cast<uint16_t>(lane_count)};
   message.extension = {.type = MessageType::kResult,

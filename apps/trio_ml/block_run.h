@@ -66,6 +66,7 @@ auto look_up_block(M& m, Job& job, BlockName name) {
 template <microcode::Machine M>
 microcode::Subroutine<RunReport, M> look_at_run(M& m, Job& job, const MessageHead& probe) {
   RunReport report;
+  const uint32_t epoch = job.window.epoch();
   const uint32_t source = probe.header.src_id;
   const uint32_t block_count = run_length(job, probe.header.block_id);
   for (uint32_t i = 0; i < block_count; i++) {
@@ -73,6 +74,7 @@ microcode::Subroutine<RunReport, M> look_at_run(M& m, Job& job, const MessageHea
     const Presence presence = co_await m.issue(
         block_table_request<M>(microcode::XtxnKind::kHashLookup, job, name.block_id),
         [&job, name, source] { return presence_in(job.window.find(name), source); });
+    if (session_changed<M>(job, epoch)) break;
     if (presence == Presence::kMissing) continue;
     report.present[i / 64] |= uint64_t{1} << (i % 64);
     if (presence == Presence::kComplete) report.complete[i / 64] |= uint64_t{1} << (i % 64);
@@ -111,12 +113,14 @@ void ask_for_result(M& m, Job& job, const MessageHead& about) {
 template <microcode::Machine M>
 microcode::Subroutine<void, M> repeat_missing(M& m, Shard& shard, Job& job, const Message& have) {
   if ((have.extension.flags & wire::kFlagRun) == 0) co_return;
+  const uint32_t epoch = job.window.epoch();
   const uint32_t asked_at_us = have.extension.tensor_elements;
   const uint32_t block_count = run_length(job, have.header.block_id);
   for (uint32_t i = 0; i < block_count; i++) {
     if ((have.body.present[i / 64] >> (i % 64) & 1) != 0) continue;
     const BlockName name{have.header.gen_id, have.header.block_id + i, true};
     const Found found = co_await look_up_block(m, job, name);
+    if (session_changed<M>(job, epoch)) co_return;
     if (found.kind != Found::Kind::kActive || found.block->phase != BlockPhase::kSentUp) continue;
     if (is_before_us(found.block->sent_up_at_us, asked_at_us)) {
       repeat_upstream(m, shard, job, *found.block);

@@ -5,6 +5,7 @@
 #include <bit>
 #include <new>
 #include <utility>
+#include <vector>
 
 #include "base/mutant.h"
 
@@ -90,24 +91,42 @@ Result<BlockWindow> BlockWindow::create(const JobConfig& config, uint32_t shard_
   window.results_ = *results;
   window.newest_ = *newest;
   window.buffers_ = *buffers + shape.seal_room_bytes;
+  for (uint32_t buffer = shape.buffer_count; buffer > 0; buffer--) window.free_.push(buffer - 1);
   window.reset();
   return window;
 }
 
 void BlockWindow::reset() {
+  std::vector<bool> is_taken(shape_.buffer_count);  // By a block that threads work on.
   for (uint32_t place = 0; place < shape_.place_count; place++) {
-    // Keeps the incarnation: a thread that looked up the old block must see a difference.
-    const uint16_t incarnation = places_[place].incarnation;
-    places_[place] = BlockRecord{};
-    places_[place].incarnation = incarnation;
-    places_[place].place = place;
+    BlockRecord& block = places_[place];
     newest_[place] = 0;
+    if (has_threads(block)) {
+      block.phase = BlockPhase::kDiscarded;
+      block.closing = true;  // The last thread that adds to it gets true from settle().
+      block.generation = 0;  // No lookup finds it: generations begin at kGenerationBase.
+      is_taken[block.aggr_buffer] = true;
+      continue;
+    }
+    // Keeps the incarnation, which the next block at the place increments, and refuses sources: a
+    // thread that looked up the old block must not be admitted.
+    const uint16_t incarnation = block.incarnation;
+    block = BlockRecord{};
+    block.incarnation = incarnation;
+    block.closing = true;
+    block.place = place;
   }
   std::fill_n(results_, size_t{shape_.place_count} * shape_.history, ResultRecord{});
+  // Packets that were sent from a buffer in use may not have left.
+  std::vector<bool> was_free(shape_.buffer_count);
+  for (const uint32_t buffer : free_.numbers()) was_free[buffer] = true;
   free_.clear();
   cooling_.clear();
-  for (uint32_t buffer = shape_.buffer_count; buffer > 0; buffer--) free_.push(buffer - 1);
+  for (uint32_t buffer = shape_.buffer_count; buffer-- > 0;) {
+    if (!is_taken[buffer]) (was_free[buffer] ? free_ : cooling_).push(buffer);
+  }
   generation_latest_ = 0;
+  epoch_++;
 }
 
 Found BlockWindow::find_result(uint32_t place, uint64_t generation, uint32_t block_id) {
@@ -146,9 +165,7 @@ Found BlockWindow::find_slow(uint32_t block_id, uint64_t generation) {
   if (taken) {
     // A block whose result is being made is not abandoned. One that waits for the upper
     // aggregator's answer may be.
-    const bool emitting = block.closing && block.phase != BlockPhase::kSentUp;
-    const bool abandoned =
-        !emitting && block.block_age >= kAbandonedAge && block.admitted == block.rcvd_cnt;
+    const bool abandoned = !has_threads(block) && block.block_age >= kAbandonedAge;
     if (!abandoned) return of(Found::Kind::kWindowExceeded);
   }
   return of(Found::Kind::kAbsent);
@@ -183,7 +200,7 @@ void BlockWindow::forget_results(const BlockRecord& block) {
 
 void BlockWindow::abandon(BlockRecord& block) {
   // Only a sum that was sent may still be on its way out.
-  (block.phase == BlockPhase::kSentUp ? cooling_ : free_).push(block.aggr_buffer);
+  (block.phase == BlockPhase::kAggregating ? free_ : cooling_).push(block.aggr_buffer);
   free_record(block);
 }
 

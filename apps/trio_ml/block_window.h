@@ -153,8 +153,13 @@ class BlockWindow {
   }
   /// Drops a block in progress without a result.
   void abandon(BlockRecord& block);
-  /// Drops every block, result and generation, for a new session.
+  /// Drops every block, result and generation, for a new session. Buffers that were in use cool. A
+  /// block that has_threads() becomes kDiscarded: it keeps its place and its buffer, and takes no
+  /// further source, until the thread that would emit it calls abandon().
   void reset();
+  /// Counts the calls of reset(). A thread that waits compares it with the count before: if they
+  /// differ, the blocks are those of another session.
+  [[nodiscard]] uint32_t epoch() const { return epoch_; }
 
   /// Frees the cooling buffers. @pre Everything sent from them has left.
   void free_cooling() {
@@ -187,8 +192,12 @@ class BlockWindow {
   /// Returns gen_id of the newest generation of plain blocks; 0 if none was seen.
   [[nodiscard]] uint16_t gen_id_newest() const { return static_cast<uint16_t>(generation_latest_); }
   [[nodiscard]] uint32_t buffers_free() const { return free_.size(); }
-  /// Tells whether no block is in progress, and no result kept or on its way out.
-  [[nodiscard]] bool is_empty() const { return free_.size() == shape_.buffer_count; }
+  /// Returns the number of buffers of blocks in progress and of kept results.
+  [[nodiscard]] uint32_t buffers_held() const {
+    return shape_.buffer_count - free_.size() - cooling_.size();
+  }
+  /// Tells whether no block is in progress and no result kept.
+  [[nodiscard]] bool is_empty() const { return buffers_held() == 0; }
   /// Returns the memory of all buffers. While is_empty(), nothing in it is needed.
   [[nodiscard]] std::span<std::byte> buffers() const {
     return {buffers_ - shape_.seal_room_bytes, uint64_t{shape_.buffer_count} * shape_.buffer_bytes};
@@ -202,6 +211,7 @@ class BlockWindow {
     explicit BufferStack(uint32_t capacity)
         : numbers_(std::make_unique<uint32_t[]>(capacity)), capacity_(capacity) {}
     [[nodiscard]] uint32_t size() const { return size_; }
+    [[nodiscard]] std::span<const uint32_t> numbers() const { return {numbers_.get(), size_}; }
     void clear() { size_ = 0; }
     void push(uint32_t number) {
       TRIB_ASSERT(size_ < capacity_);
@@ -306,7 +316,8 @@ class BlockWindow {
   BufferStack free_;
   BufferStack cooling_;             ///< Released, but packets sent from them may not have left.
   uint64_t generation_latest_ = 0;  ///< 0: none seen.
-  memory::HeldMemory held_;         ///< Owns the memory of the pointers above.
+  uint32_t epoch_ = 0;
+  memory::HeldMemory held_;  ///< Owns the memory of the pointers above.
 };
 
 }  // namespace tributary::trio_ml

@@ -18,7 +18,7 @@ namespace {
 tl::unexpected<Error> refused(const JobConfig& config, const char* key, const std::string& value,
                               const std::string& allowed) {
   return failure(
-      fmt::format("job {}: {}={} is not allowed; allowed is {}", config.id, key, value, allowed));
+      fmt::format("job {}: {}={} is not allowed; allowed: {}", config.id, key, value, allowed));
 }
 
 Result<void> check_range(const JobConfig& config, const char* key, uint64_t value, uint64_t low,

@@ -3,10 +3,10 @@
 /// The steps of a contribution's thread (Trio paper §4, Figure 10).
 ///
 /// Model:    A step issues one external transaction (XTXN). A check follows the reply and accepts
-///           or refuses the packet.
-///           program.h has the sequence of steps, once for each kind of machine.
-/// Contract: Correct under every interleaving of its XTXNs (microcode/machine.h). A contribution
-///           changes its block's record only in three whole XTXNs: insert, admit, settle.
+///           or refuses the packet. program.h has their sequence, once for each kind of machine.
+/// Contract: Correct under every interleaving of its XTXNs (microcode/machine.h), also with changes
+///           of the session between them. A contribution changes its block's record only in three
+///           whole XTXNs: insert, admit, settle.
 /// Tests:    tests/apps/trio_ml/program_test.cc (live), interleaving_test.cc (suspending machine)
 #pragma once
 
@@ -15,6 +15,7 @@
 #include <span>
 
 #include "apps/arrival.h"
+#include "apps/trio_ml/contribution_checks.h"
 #include "apps/trio_ml/control.h"
 #include "apps/trio_ml/emit.h"
 #include "apps/trio_ml/shard.h"
@@ -41,30 +42,6 @@ void merge_ranks(const M& m, const Job& job, BlockRecord& block, const MessageHe
   for (uint32_t i = 0; i < ranks.size(); i++) block.ranks[i] |= ranks[i];
 }
 
-/// Checks a contribution against its job.
-[[nodiscard]] inline Verdict check_against_job(const Job& job, const MessageHead& message) {
-  const wire::TrioMlFields& header = message.header;
-  if (header.src_id >= job.config.sources) return Outcome::kSourceOutsideJob;
-  if (header.grad_cnt > job.config.block_grad_max) return Outcome::kTooManyGradients;
-  if (!header.extended) {
-    if ((job.adopted() != 0 || !job.config.takes_plain_packets()) &&
-        !TRIB_MUTANT(kPlainInSession)) {
-      return Outcome::kSessionRequired;
-    }
-    if (header.grad_cnt == 0) return Outcome::kNoGradients;
-    return kAccepted;
-  }
-  const wire::ExtensionFields& extension = message.extension;
-  if (!TRIB_MUTANT(kNoMembershipCheck)) {
-    if (job.adopted() == 0) return Outcome::kWrongSession;
-    if (extension.key != job.key_of(header.src_id)) return Outcome::kWrongKey;
-  }
-  // The first blocks of a tensor may carry an exponent only.
-  const bool may_be_empty = wire::has_exponent(extension.format);
-  if (header.grad_cnt == 0 && !may_be_empty) return Outcome::kNoGradients;
-  return kAccepted;
-}
-
 /// Returns the fields that the message adds to its block's record.
 [[nodiscard]] inline Contribution contribution_of(const Job& job, const MessageHead& message) {
   Contribution contribution{.exponent = message.extension.exponent,
@@ -77,36 +54,6 @@ void merge_ranks(const M& m, const Job& job, BlockRecord& block, const MessageHe
     contribution.degraded = message.header.degraded;
   }
   return contribution;
-}
-
-namespace detail {
-
-/// Returns the reason to refuse a contribution that finds no block to join.
-[[nodiscard]] constexpr Outcome refusal_of(Found::Kind kind) {
-  switch (kind) {
-    case Found::Kind::kAbsent:
-      return Outcome::kNoBuffer;
-    case Found::Kind::kResult:
-      return Outcome::kLate;
-    case Found::Kind::kStaleGeneration:
-      return Outcome::kStaleGeneration;
-    case Found::Kind::kFutureGeneration:
-      return Outcome::kFutureGeneration;
-    case Found::Kind::kPastCache:
-      return Outcome::kPastCache;
-    default:
-      return Outcome::kWindowExceeded;
-  }
-}
-
-}  // namespace detail
-
-/// Tells whether a late contribution is as large as its block's result. Anybody can send a plain
-/// packet under a forged address, which must not get more than was sent.
-[[nodiscard]] inline bool is_worth_an_answer(const MessageHead& message,
-                                             const ResultRecord& result) {
-  return message.header.extended ||
-         message.header.grad_cnt * wire::kGradientBytes == result.payload_bytes;
 }
 
 /// Answers a contribution that came after its block was complete: sends the result again if it is
@@ -253,6 +200,7 @@ class ContributionThread {
     if (job_ == nullptr) [[unlikely]]
       return Outcome::kUnknownJob;
     job_->adopt(job_->session.number());
+    epoch_ = job_->window.epoch();
     return kAccepted;
   }
   /// Tells whether the message is not a contribution of a source, so that serve_other() takes it.
@@ -290,6 +238,10 @@ class ContributionThread {
   [[nodiscard]] auto insert_block() {
     return m_.issue(
         block_table_request<M>(microcode::XtxnKind::kHashInsert, *job_, name().block_id), [this] {
+          if (is_stale()) {
+            inserted_ = {BlockWindow::Insert::kRefused, nullptr, 0, false};
+            return;
+          }
           // On a machine that does not suspend, no other thread runs between lookup and insert.
           inserted_ = M::kSuspends || found_.block == nullptr
                           ? job_->window.insert(name(), terms_of(*job_, message_), M::kSuspends)
@@ -321,6 +273,7 @@ class ContributionThread {
   }
   /// Checks whether there is a block to join, and whether the contribution fits it.
   [[nodiscard]] Verdict check_block() {
+    if (is_stale()) return Outcome::kWrongSession;
     if (found_.kind != Found::Kind::kActive) [[unlikely]]
       return detail::refusal_of(found_.kind);
     m_.instruction(kCheckBlock);
@@ -337,10 +290,12 @@ class ContributionThread {
   [[nodiscard]] Verdict check_admission() const {
     if (admission_ == Admission::kAdmitted) [[likely]]
       return kAccepted;
+    if (is_stale()) return Outcome::kWrongSession;
     return admission_ == Admission::kDuplicate ? Outcome::kDuplicate : Outcome::kLate;
   }
   /// Marks the block as referenced and the source as present.
   void note_admission() {
+    if (is_stale()) return;  // The block is discarded.
     if (!TRIB_MUTANT(kReferenceLost)) job_->ref_bits.touch(job_->window.place_of(block()));
     note_contribution(m_, shard_, *job_, source(), arrival_.offset);
   }
@@ -389,6 +344,9 @@ class ContributionThread {
   static_assert(Header::kBytes <= kFirstHalfBytes &&
                 Header::kBytes + wire::kExtensionBytes == 2 * kFirstHalfBytes);
 
+  /// Tells whether the session has changed since check_job(), so that the window has the blocks of
+  /// another session. @pre check_job() has accepted the packet.
+  [[nodiscard]] bool is_stale() const { return session_changed<M>(*job_, epoch_); }
   [[nodiscard]] uint32_t source() const { return message_.header.src_id; }
   [[nodiscard]] BlockName name() const {
     return {message_.header.gen_id, message_.header.block_id, message_.header.extended};
@@ -486,6 +444,7 @@ class ContributionThread {
   Arrival arrival_;
   MessageHead message_;
   Job* job_ = nullptr;
+  uint32_t epoch_ = 0;  ///< Of the job's window, after check_job().
   Contribution contribution_;
   Found found_;
   BlockWindow::Inserted inserted_{};

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Control messages of sources (join, leave, probe, keep-alive), and the notices that the
-/// aggregator sends to sources.
+/// Control messages of sources: join, leave, probe, keep-alive.
 ///
 /// Contract: A control message changes the session only, never a block.
 /// Tests:    tests/apps/trio_ml/control_test.cc
@@ -14,6 +13,7 @@
 #include "apps/trio_ml/member_notices.h"
 #include "apps/trio_ml/member_seal.h"
 #include "apps/trio_ml/shard.h"
+#include "apps/trio_ml/source_notices.h"
 #include "base/mutant.h"
 #include "microcode/machine.h"
 
@@ -22,129 +22,15 @@ namespace tributary::trio_ml {
 using apps::Arrival;
 using wire::Reason;
 
-/// Sends a notice to one source.
-template <microcode::Machine M>
-void notify(M& m, Shard& shard, Job& job, const MessageHead& about, Reason reason,
-            const Endpoint& to) {
-  Message notice = control_message(job, about, MessageType::kNotice);
-  notice.body.reason = reason;
-  send_control(m, job, notice, to);
-  count(m, shard, Outcome::kNoticeSent);
-}
-
-/// Checks a contribution against the block that it would join, or a result of the upper aggregator
-/// against the block whose partial sum it replaces.
-[[nodiscard]] inline Verdict check_against_block(const BlockRecord& block,
-                                                 const MessageHead& message) {
-  if (TRIB_MUTANT(kNoTensorCheck)) return kAccepted;
-  if (message.header.grad_cnt != block.grad_cnt) return Outcome::kGradCntDiffers;
-  if (!message.header.extended) {
-    if (block.extended) return Outcome::kTensorDiffers;
-    return kAccepted;
-  }
-  const wire::ExtensionFields& extension = message.extension;
-  const bool agrees = block.extended && message.header.gen_id == block.gen_id &&
-                      extension.tensor_elements == block.tensor_elements &&
-                      (extension.scale_bits == block.scale_bits || TRIB_MUTANT(kNoScaleCheck)) &&
-                      extension.format == block.format;
-  if (!agrees) return Outcome::kTensorDiffers;
-  return kAccepted;
-}
-
-/// Tells the sender of an extended message that its key is not a member's. A key that another
-/// aggregator has issued gets no reply, because an attacker could pass the reply to the key's owner
-/// as a reply of that other aggregator.
-template <microcode::Machine M>
-void send_reset(M& m, Shard& shard, Job& job, const MessageHead& about, const Arrival& arrival) {
-  if (!about.header.extended || !job.session.may_have_issued(about.extension.key)) return;
-  send_to_stranger(m, shard, &job, reset_about(about), arrival.size, arrival.source,
-                   Outcome::kResetSent);
-}
-
-/// Tells the source of an extended message that the block's result is not kept.
-template <microcode::Machine M>
-void tell_past_cache(M& m, Shard& shard, Job& job, const MessageHead& about, const Endpoint& to) {
-  if (!about.header.extended || TRIB_MUTANT(kPastCacheSilent)) return;
-  notify(m, shard, job, about, Reason::kPastCache, to);
-}
-
-/// Tells a plain source the newest generation, because its block's generation is over or too far
-/// ahead. The header is the contribution's with grad_cnt 0, so that a client that does not know the
-/// extension does not take the notice for a result.
-template <microcode::Machine M>
-void tell_generation(M& m, Shard& shard, Job& job, const MessageHead& about, Reason reason,
-                     const Arrival& arrival) {
-  Message notice = control_message(job, about, MessageType::kNotice);
-  notice.header.grad_cnt = 0;
-  notice.body.reason = reason;
-  notice.body.value = job.window.gen_id_newest();
-  send_to_stranger(m, shard, &job, notice, arrival.size, arrival.source, Outcome::kNoticeSent);
-}
-
-/// Describes a contribution whose tensor differs from its block's.
-[[nodiscard]] Mismatch mismatch_of(const Job& job, const BlockRecord& block,
-                                   const MessageHead& contribution);
-/// Returns the notice about a mismatch, for the block of the message `about`.
-[[nodiscard]] Message mismatch_notice(const Job& job, const Mismatch& mismatch,
-                                      const MessageHead& about);
-
-/// Tells all sources that they disagree about a block's tensor, since its sum can never be right.
-/// After the first notice of a block, tells only the source of the contribution.
-template <microcode::Machine M>
-void tell_mismatch(M& m, Shard& shard, Job& job, BlockRecord& block, const MessageHead& about) {
-  const Mismatch mismatch = mismatch_of(job, block, about);
-  const Message notice = mismatch_notice(job, mismatch, about);
-  if (!block.mismatch_told) {
-    block.mismatch_told = true;
-    if (!job.mismatch) job.mismatch = mismatch;
-    notify_all(m, shard, job, notice);
-  } else if (job.take_reply_token(about.header.src_id, m.now())) {
-    const Endpoint& to = job.sources[about.header.src_id].address;
-    if (to.is_set()) send_control(m, job, notice, to);
-  }
-}
-
-/// Makes a message the notice that a source has left the session.
-void become_peer_left(const Job& job, uint32_t source, Message& message);
-
-/// Tells a source which contributions its block holds. If the block can never complete, sends the
-/// reason instead (tensor mismatch, or a source that left), so a late starter also learns it.
-/// @param run  The answer about the rest of the run, if the source asked for it.
-template <microcode::Machine M>
-void send_have(M& m, Shard& shard, Job& job, const BlockRecord& block, const MessageHead& about,
-               const Endpoint& to, const std::optional<RunReport>& run = {}) {
-  if (block.mismatch_told && job.mismatch) {
-    send_control(m, job, mismatch_notice(job, *job.mismatch, about), to);
-    return count(m, shard, Outcome::kNoticeSent);
-  }
-  Message reply = control_message(job, about, MessageType::kHave);
-  reply.body.mask = TRIB_MUTANT(kHaveWithoutMask) ? job.record.src_mask : block.rcvd_mask;
-  reply.body.upstream = block.phase == BlockPhase::kSentUp;
-  for (uint32_t source = 0; source < job.config.sources && !job.config.mitigation; source++) {
-    if (contains(block.expected, source) && !contains(block.rcvd_mask, source) &&
-        job.session.has_left(source)) {
-      become_peer_left(job, source, reply);
-      break;
-    }
-  }
-  if (run && reply.extension.type == MessageType::kHave) {
-    reply.extension.flags = wire::kFlagRun;
-    reply.extension.tensor_elements = about.extension.tensor_elements;
-    reply.body.present = run->present;
-    reply.body.complete = run->complete;
-  }
-  send_control(m, job, reply, to);
-  count(m, shard, Outcome::kHaveSent);
-}
-
-/// Ends a source's time as a permanent straggler. Its message is at `offset_bytes` of the
-/// packet.
+/// Ends a source's time as a permanent straggler on this core. The first core announces it. The
+/// source's message is at `offset_bytes` of the packet.
 template <microcode::Machine M>
 [[gnu::noinline, gnu::cold]] void note_return(M& m, Shard& shard, Job& job, uint32_t offset_bytes) {
   MessageHead message;
   const auto head = m.head().read(offset_bytes, wire::TrioMlHeader::kBytes);
   decode_header(wire::View<wire::TrioMlHeader>(head.data()), message.header);
   include(job.record.active_mask, message.header.src_id);
+  if (!job.session.note_return(message.header.src_id, job.adopted())) return;
   count(m, shard, Outcome::kSourceReturned);
   shard.note(job, message.header.src_id, {.kind = EventKind::kReturned, .at = m.now()});
   if (!message.header.extended) return;
@@ -159,7 +45,15 @@ template <microcode::Machine M>
 /// stay a permanent straggler for ever.
 template <microcode::Machine M>
 void note_contribution(M& m, Shard& shard, Job& job, uint32_t source, uint32_t offset_bytes) {
-  job.sources[source].contributed = true;
+  SourceState& state = job.sources[source];
+  state.contributed = true;
+  if constexpr (!M::kSuspends) {  // The chip has one core.
+    const uint32_t tick = contribution_tick(m.now());
+    if (state.shared_tick != tick) [[unlikely]] {
+      state.shared_tick = tick;
+      job.session.note_contribution(source, m.now());
+    }
+  }
   if (TRIB_MUTANT(kPermanentForEver)) return;
   if (!contains(job.record.active_mask, source)) [[unlikely]]
     note_return(m, shard, job, offset_bytes);
@@ -295,7 +189,13 @@ void serve_join(M& m, Shard& shard, Job& job, const Message& message, const Arri
   if (is_old_join(m, job, message, arrival)) return refuse(m, shard, Outcome::kReplayed);
   m.drop(static_cast<uint32_t>(Outcome::kJoin));
   count(m, shard, Outcome::kJoin);
+  const uint32_t number_before = job.session.number();
+  const Message leave_message = upstream_message(job, MessageType::kLeave);
   const Session::JoinAnswer answer = take_join(shard, job, message, from, m.now());
+  if (number_before != 0 && number_before != job.session.number()) {
+    count(m, shard, Outcome::kSessionEnded);  // take_join() has noted the reason.
+    if (job.config.upstream.is_set()) send_control(m, job, leave_message, job.config.upstream);
+  }
   if (answer.join_upstream) send_control(m, job, upstream_join(job), job.config.upstream);
   if (answer.started) {
     welcome_all(m, shard, job);
@@ -387,15 +287,17 @@ microcode::Subroutine<void, M> serve_probe(M& m, Shard& shard, Job& job, const M
     co_return;
   }
   const BlockName name{message.header.gen_id, message.header.block_id, true};
+  const uint32_t epoch = job.window.epoch();
   Found found = co_await look_up_block(m, job, name);
   std::optional<RunReport> run;
   const bool answered = found.kind == Found::Kind::kResult || found.kind == Found::Kind::kPastCache;
   if ((message.extension.flags & wire::kFlagRun) != 0 && !answered) {
     run = co_await look_at_run(m, job, message);
     found = co_await look_up_block(m, job, name);  // Other threads may have changed the block.
-    if (run->block_sent_up && !TRIB_MUTANT(kPartialNotRepeated)) {
-      probe_upstream(m, job, message, *run->block_sent_up);
-    }
+  }
+  if (session_changed<M>(job, epoch)) co_return;
+  if (run && run->block_sent_up && !TRIB_MUTANT(kPartialNotRepeated)) {
+    probe_upstream(m, job, message, *run->block_sent_up);
   }
   switch (found.kind) {
     case Found::Kind::kActive:

@@ -67,10 +67,12 @@ enum class Outcome : uint8_t {
   kNotParameters,     ///< Asynchronous job: not the job's parameters; see Reason::kNotParameters.
   kStaleGeneration,
   kFutureGeneration,
-  kPastCache,            ///< Older than the kept results.
-  kWindowExceeded,       ///< An older block in progress holds its place.
-  kForeignAddress,       ///< pin=on and not from the source's first address.
-  kWrongSession,         ///< A member's message for a job without a session.
+  kPastCache,       ///< Older than the kept results.
+  kWindowExceeded,  ///< An older block in progress holds its place.
+  kForeignAddress,  ///< pin=on and not from the source's first address.
+  /// A member's message for a job without a session, or a packet that a machine suspended while its
+  /// session ended.
+  kWrongSession,
   kSessionRequired,      ///< Plain Trio-ML packet for a job that has a session, or only sessions.
   kWrongKey,             ///< Not the key of its source in the running session.
   kWrongAuthentication,  ///< Not sealed in the job's mode, or by another secret (a join).

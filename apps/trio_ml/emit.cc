@@ -92,6 +92,15 @@ bool gets_gradients(const Job& job, const ResultRecord& result, uint32_t source)
   return owner < wire::kSourcesMax && contains(job.session.ranks_of(source), owner);
 }
 
+bool has_owner_below(const Job& job, const MessageHead& result) {
+  const auto owner = wire::result_owner(result.extension.format, result.extension.scale_bits);
+  if (!owner || *owner >= wire::kSourcesMax) return false;
+  for (uint32_t source = 0; source < job.config.sources; source++) {
+    if (contains(job.session.ranks_of(source), *owner)) return true;
+  }
+  return false;
+}
+
 Receipt receipt_of(Job& job, const ResultRecord& result) {
   Receipt receipt{.bytes = {}, .size_bytes = result.head_bytes};
   const std::span<std::byte> head = std::span(receipt.bytes).first(result.head_bytes);

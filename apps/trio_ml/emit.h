@@ -132,6 +132,10 @@ void send_result(M& m, Shard& shard, const Job& job, const ResultRecord& result,
 /// source owns them, or the source takes no receipts.
 [[nodiscard]] bool gets_gradients(const Job& job, const ResultRecord& result, uint32_t source);
 
+/// Tells whether a source of this aggregator, or a rank below it, owns a result. The upper
+/// aggregator then sends the gradients.
+[[nodiscard]] bool has_owner_below(const Job& job, const MessageHead& result);
+
 /// The message to the sources that do not get the gradients of a result.
 struct Receipt {
   std::array<std::byte, wire::kMessageHeadBytesMax> bytes;
@@ -224,8 +228,10 @@ class Emission {
                            result_lanes(job_, block_));
   }
   /// Sends the partial sum to the upper aggregator if there is one.
-  /// @return whether this aggregator publishes the result.
+  /// @return whether publish() follows: this aggregator publishes the result, or the session has
+  ///         changed and publish() only frees the record.
   [[nodiscard]] bool sum_finished() {
+    if (is_discarded()) return true;
     block_.degraded |= !is_same(block_.rcvd_mask, job_.record.src_mask);
     if (!job_.config.upstream.is_set()) [[likely]]
       return true;
@@ -239,6 +245,7 @@ class Emission {
 
   /// Writes the head. @pre The record is final.
   void prepare_result() {
+    if (is_discarded()) return;
     m_.instruction(kBuildHeader);
     build_head(job_, block_, /*upward=*/false);
     count(m_, shard_, block_.degraded ? Outcome::kBlockDegraded : Outcome::kBlockCompleted);
@@ -248,10 +255,14 @@ class Emission {
       record_completion(shard_, job_, block_.block_id, m_.now());
     }
   }
-  /// Frees the record and keeps the result.
+  /// Frees the record and keeps the result, unless the session has changed.
   auto retire_block() {
     return m_.issue(block_table_request<M>(microcode::XtxnKind::kHashDelete, job_, block_.block_id),
                     [this] {
+                      if constexpr (M::kSuspends) {
+                        if (is_discarded()) return job_.window.abandon(block_);
+                        epoch_ = job_.window.epoch();
+                      }
                       if (!block_.degraded || !TRIB_MUTANT(kBlockCountLeaked)) {
                         job_.record.block_curr_cnt--;
                       }
@@ -263,14 +274,22 @@ class Emission {
                       }
                     });
   }
-  /// Sends the result to all sources, or to the one that owns it.
+  /// Sends the result to all sources, or to the one that owns it, unless the session has changed.
   void block_retired() {
+    if constexpr (M::kSuspends) {
+      if (!result_.valid || session_changed<M>(job_, epoch_)) return;
+    }
     if (result_.owner_plus_one != 0) [[unlikely]]
       return send_to_owner(m_, shard_, job_, result_);
     send_result(m_, shard_, job_, result_, job_.destinations);
   }
 
  private:
+  /// Tells whether the session has changed while the thread waited, which only a machine that
+  /// suspends threads allows.
+  [[nodiscard]] bool is_discarded() const {
+    return M::kSuspends && block_.phase == BlockPhase::kDiscarded;
+  }
   void record(recorder::Kind kind) {
     record_block(shard_, kind, job_, recorder::kNoRank, block_.block_id, m_.now());
   }
@@ -280,6 +299,7 @@ class Emission {
   Job& job_;
   BlockRecord& block_;
   ResultRecord result_;  ///< A copy: another block may own the place before it is sent.
+  uint32_t epoch_ = 0;   ///< The window's when the result was kept.
 };
 
 /// Keeps the result and sends it to its sources. @pre The block's sum and record are final.

@@ -33,23 +33,24 @@ namespace tributary::trio_ml {
 
 /// The state of one source on one core.
 struct alignas(64) SourceState {
-  Endpoint address;            ///< Sender address of its last message; not set: unknown.
-  bool contributed = false;    ///< Since the infrequent timer's last visit.
-  uint32_t missed_blocks = 0;  ///< Blocks that aged out without it since then.
-  KnownHead known_head;        ///< Head of its last contribution to a sum.
+  Endpoint address;           ///< Sender address of its last message; not set: unknown.
+  bool contributed = false;   ///< Since the infrequent timer's last visit.
+  bool missed_block = false;  ///< A block has aged out without it since then.
+  uint32_t shared_tick = 0;   ///< contribution_tick() of the last note to the other cores.
+  KnownHead known_head;       ///< Head of its last contribution to a sum.
 };
 static_assert(sizeof(SourceState) == 64, "a contribution reads one cache line of its source");
 
 /// A disagreement about a block's tensor: the terms of the block and of a contribution to it.
 struct Mismatch {
-  wire::TensorTerms expected{};  ///< Of the block: the first contribution's.
+  wire::TensorTerms expected{};  ///< Terms of the block's first contribution.
   SourceMask ranks{};            ///< Ranks that have contributed to the block.
-  wire::TensorTerms given{};     ///< Of the contribution.
+  wire::TensorTerms given{};     ///< Terms of the contribution that differs.
   SourceMask given_by{};         ///< Its ranks.
 };
 
-/// A source's last join, if it was not accepted. For people to read: anybody can send a join, and
-/// `from` of a join with another secret may be forged.
+/// A source's last join, if it was not accepted. For people to read. A join that was refused for
+/// kAuthentication proves neither its secret nor its address, so anybody may have sent it.
 struct RefusedJoin {
   /// kNone: the last join was accepted, or there was none. kPlainClients: the join was refused, or
   /// waits because plain packets use the job.
@@ -128,9 +129,14 @@ class Job {
   void evict(uint32_t source, uint64_t new_key);
   /// Sends nothing more to the address of a source that has left the session.
   void forget_address(uint32_t source);
-  /// Keeps the outcome of a join. @param refusal kNone: it was accepted.
+  /// Keeps the outcome of a join. One that anybody may have sent replaces no other refusal.
+  /// @param refusal kNone: it was accepted.
   void keep_join_outcome(uint32_t source, wire::Reason refusal, const Endpoint& from, Instant now) {
-    if (source < refused_joins.size()) refused_joins[source] = {refusal, now, from};
+    if (source >= refused_joins.size()) return;
+    const wire::Reason kept = refused_joins[source].reason;
+    const bool is_genuine = kept != wire::Reason::kNone && kept != wire::Reason::kAuthentication;
+    if (refusal == wire::Reason::kAuthentication && is_genuine) return;
+    refused_joins[source] = {refusal, now, from};
   }
   /// Records the address that a source sends from.
   /// @return false if the source is pinned to another address.
@@ -170,6 +176,13 @@ template <class M>
     if (job.table != nullptr) return job.table->request(kind, block_id);
   }
   return {kind, &job.record, memory::kHashBucketBytes};
+}
+
+/// Tells whether the session has changed since the job's window had this epoch. Only on a machine
+/// that suspends threads can that happen between two steps of a thread.
+template <class M>
+[[nodiscard]] bool session_changed(const Job& job, uint32_t epoch) {
+  return M::kSuspends && job.window.epoch() != epoch;
 }
 
 /// Records in the job's table that the block at a place has a record from now on. Part of a

@@ -49,6 +49,7 @@ enum class BlockPhase : uint8_t {
   kSentUp,             ///< Complete here; waits for the upper aggregator's result.
   kPublishing,         ///< The upper aggregator's result is being prepared.
   kPublishingReceipt,  ///< Likewise its receipt: no rank below owns the result.
+  kDiscarded,          ///< Of a session that has ended. The thread that would emit it frees it.
 };
 
 /// The fields that one contribution adds to a record beside its payload.
@@ -202,6 +203,13 @@ inline void merge(BlockRecord& block, const Contribution& contribution) {
   return block.rcvd_cnt == block.admitted;
 }
 
+/// Tells whether a thread adds to the block's buffer, or is about to emit the block.
+[[nodiscard]] inline bool has_threads(const BlockRecord& block) {
+  if (block.phase == BlockPhase::kFree) return false;
+  const bool is_emitted = block.closing && block.phase != BlockPhase::kSentUp;
+  return is_emitted || block.admitted != block.rcvd_cnt;
+}
+
 /// A kept result. Its message stays in the aggregation buffer, ready to be sent again.
 struct ResultRecord {
   uint64_t generation = 0;
@@ -228,7 +236,7 @@ static_assert(sizeof(ResultRecord) == 24);
 struct JobRecord {
   uint32_t block_curr_cnt = 0;      ///< Blocks in progress.
   uint64_t block_total_cnt = 0;     ///< Results generated.
-  uint64_t block_degraded_cnt = 0;  ///< Of them without some source's contribution.
+  uint64_t block_degraded_cnt = 0;  ///< Results without some source's contribution.
   SourceMask src_mask{};            ///< Every source of the job.
   SourceMask active_mask{};         ///< Expected sources: without permanent stragglers.
 };

@@ -70,25 +70,28 @@ auth::Salt Session::salt(uint32_t number) const {
 bool Session::note_join_sequence(uint32_t source, uint64_t nonce, uint64_t sequence) {
   if (source >= config_.sources) return true;  // join() refuses it.
   Member& member = members_[source];
-  const auto& past = member.past_nonces;
-  if (std::find(past.begin(), past.end(), nonce) != past.end()) return false;
   Joiner& joiner = member.holder.nonce == nonce ? member.holder : member.candidate;
+  const auto past = std::ranges::find(member.past, nonce, &Joiner::nonce);
+  if (joiner.nonce != nonce && past != member.past.end()) {
+    if (sequence <= past->sequence) return false;
+    std::swap(*past, joiner);  // It still asks, after another worker that came later.
+  }
   if (joiner.nonce == nonce && sequence <= joiner.sequence) return false;
-  if (joiner.nonce != nonce) remember_past(member, joiner.nonce);
+  if (joiner.nonce != nonce) remember_past(member, joiner);
   joiner = {nonce, sequence};
   return true;
 }
 
 void Session::take_place(Member& member, uint64_t nonce) {
   if (member.holder.nonce == nonce) return;
-  remember_past(member, member.holder.nonce);
+  remember_past(member, member.holder);
   member.holder = {nonce, 0};
   if (member.candidate.nonce == nonce) std::swap(member.holder, member.candidate);
   member.candidate = {};
 }
 
-void Session::remember_past(Member& member, uint64_t nonce) {
-  if (nonce != 0) member.past_nonces[member.past_count++ % member.past_nonces.size()] = nonce;
+void Session::remember_past(Member& member, const Joiner& joiner) {
+  if (joiner.nonce != 0) member.past[member.past_count++ % member.past.size()] = joiner;
 }
 
 uint64_t Session::next_upstream_nonce() {
@@ -207,10 +210,9 @@ Session::JoinAnswer Session::pending(Reason reason, Instant now) const {
   return answer;
 }
 
-Session::JoinAnswer Session::join(const wire::Message& message, const Endpoint& from, Instant now) {
-  const uint32_t source = message.header.src_id;
-  const uint64_t nonce = message.extension.key;
-  const wire::ControlBody& wish = message.body;
+std::optional<Session::JoinAnswer> Session::refusal_of(uint32_t source,
+                                                       const wire::ControlBody& wish,
+                                                       Instant now) const {
   if (source >= config_.sources) return refusal(Reason::kSourceOutsideJob, config_.sources);
   if (wish.sources != 0 && wish.sources != config_.ranks()) {
     return refusal(Reason::kWrongWorld, config_.ranks());
@@ -229,6 +231,40 @@ Session::JoinAnswer Session::join(const wire::Message& message, const Endpoint& 
   if (wish.gradients_max > config_.block_grad_max && !config_.sources_are_aggregators) {
     return refusal(Reason::kTooManyGradients, config_.block_grad_max);
   }
+  return std::nullopt;
+}
+
+void Session::store_request(Member& member, const wire::Message& message, const Endpoint& from,
+                            Instant now) {
+  const uint32_t source = message.header.src_id;
+  const uint64_t nonce = message.extension.key;
+  const wire::ControlBody& wish = message.body;
+  take_place(member, nonce);
+  if (member.pending_nonce != nonce) {
+    confirming_ = false;
+    lists_differ_since_ = Instant::never();
+  }
+  member.pending_nonce = nonce;
+  member.pending_at = now;
+  member.pending_window = wish.window;
+  member.pending_gradients_max = wish.gradients_max;
+  member.pending_narrow_max = wish.narrow_max;
+  member.pending_channels = wish.channels;
+  member.pending_list = wish.list_digest;
+  if (config_.asynchronous) member.pending_share = wish.share;
+  member.list_refused = false;
+  for (uint32_t i = 0; i < wish.mask.size(); i++) {
+    ranks_[source][i].store(wish.mask[i], std::memory_order_relaxed);
+  }
+  takes_receipts_[source].store(wish.receipts, std::memory_order_relaxed);
+  member.address = from;
+}
+
+Session::JoinAnswer Session::join(const wire::Message& message, const Endpoint& from, Instant now) {
+  const uint32_t source = message.header.src_id;
+  const uint64_t nonce = message.extension.key;
+  const wire::ControlBody& wish = message.body;
+  if (const auto refused = refusal_of(source, wish, now)) return *refused;
 
   Member& member = members_[source];
   if (member.list_refused && member.pending_nonce == nonce) {
@@ -251,25 +287,7 @@ Session::JoinAnswer Session::join(const wire::Message& message, const Endpoint& 
   if (!running && has_plain_clients(now)) return pending(Reason::kPlainClients, now);
   if (running) left_[source].store(true, std::memory_order_relaxed);  // Replaced by this newcomer.
 
-  take_place(member, nonce);
-  if (member.pending_nonce != nonce) {
-    confirming_ = false;
-    lists_differ_since_ = Instant::never();
-  }
-  member.pending_nonce = nonce;
-  member.pending_at = now;
-  member.pending_window = wish.window;
-  member.pending_gradients_max = wish.gradients_max;
-  member.pending_narrow_max = wish.narrow_max;
-  member.pending_channels = wish.channels;
-  member.pending_list = wish.list_digest;
-  if (config_.asynchronous) member.pending_share = wish.share;
-  member.list_refused = false;
-  for (uint32_t i = 0; i < wish.mask.size(); i++) {
-    ranks_[source][i].store(wish.mask[i], std::memory_order_relaxed);
-  }
-  takes_receipts_[source].store(wish.receipts, std::memory_order_relaxed);
-  member.address = from;
+  store_request(member, message, from, now);
   if (running && !expire(now)) return pending(Reason::kSessionRunning, now);
   return start_or_wait(source, now);
 }
@@ -372,6 +390,8 @@ void Session::start(Instant now) {
     lost_aggregators_[source].store(0, std::memory_order_relaxed);
     first_heard_ticks_[source].store(kNotHeard, std::memory_order_relaxed);
     heard_ticks_[source].store(now.since_start().ticks(), std::memory_order_relaxed);
+    note_contribution(source, now);
+    permanent_[source].store(0, std::memory_order_relaxed);
   }
   confirming_ = false;
   sessions_started_ = std::max(sessions_started_ + 1, 1U);
@@ -415,6 +435,7 @@ wire::ControlBody Session::welcome_body(uint32_t source) const {
   }
   body.group = config_.group;
   body.reports = config_.reports;
+  body.names_receiver = true;
   return body;
 }
 

@@ -43,6 +43,16 @@ inline constexpr Duration kListsSettleWithin = milliseconds(500);
 /// Shortest time between two writes of a source's last-heard time, so that cores do not contend for
 /// its cache line.
 inline constexpr Duration kHeardPeriod = milliseconds(100);
+/// Unit of the time of a source's last contribution that cores share: a core writes it at most once
+/// in this time, so that cores do not contend for its cache line.
+inline constexpr uint32_t kContributionTickBits = 30;
+inline constexpr Duration kContributionTick =
+    Duration::from_ticks(int64_t{1} << kContributionTickBits);
+static_assert(in_milliseconds(kContributionTick) == 10);
+/// Returns the number of the unit that a time is in, modulo 2^32.
+[[nodiscard]] inline uint32_t contribution_tick(Instant now) {
+  return static_cast<uint32_t>(now.since_start().ticks() >> kContributionTickBits);
+}
 /// Shortest time between two joins to the upper aggregator.
 inline constexpr Duration kUpstreamJoinEvery = milliseconds(50);
 
@@ -73,6 +83,29 @@ class Session {
   [[nodiscard]] Instant heard_at(uint32_t source) const {
     // Relaxed: a rough time for people to read.
     return Instant(Duration::from_ticks(heard_ticks_[source].load(std::memory_order_relaxed)));
+  }
+  /// Records that the source has contributed to a block of some core.
+  void note_contribution(uint32_t source, Instant now) {
+    // Relaxed: see heard().
+    contributed_ticks_[source].store(now.since_start().ticks(), std::memory_order_relaxed);
+  }
+  /// Returns the time of the source's last contribution to a block of any core, at most
+  /// kContributionTick too early. Before the first one of a session it is the session's start.
+  [[nodiscard]] Instant contributed_at(uint32_t source) const {
+    return Instant(
+        Duration::from_ticks(contributed_ticks_[source].load(std::memory_order_relaxed)));
+  }
+  /// Records that a core treats the source as a permanent straggler of session `number`.
+  /// @return whether it is the first core, which announces it.
+  [[nodiscard]] bool note_permanent(uint32_t source, uint32_t number) {
+    // Relaxed: it decides only who announces.
+    const uint64_t mark = uint64_t{number} + 1;
+    return permanent_[source].exchange(mark, std::memory_order_relaxed) != mark;
+  }
+  /// Records that such a source has contributed. @return whether the caller announces it.
+  [[nodiscard]] bool note_return(uint32_t source, uint32_t number) {
+    uint64_t mark = uint64_t{number} + 1;
+    return permanent_[source].compare_exchange_strong(mark, 0, std::memory_order_relaxed);
   }
   /// Tells whether the member has left, or a new worker has replaced it.
   [[nodiscard]] bool has_left(uint32_t source) const {
@@ -154,8 +187,7 @@ class Session {
   /// Returns the body and the destination of the welcome for member `source`.
   [[nodiscard]] wire::ControlBody welcome_body(uint32_t source) const;
   /// Records the sequence number of a sealed join whose cookie is good. @return false if the join
-  /// is a replay: the worker has sent this number or a later one before, or another worker has
-  /// taken its place since.
+  /// is a replay: the worker has sent this number or a later one before.
   [[nodiscard]] bool note_join_sequence(uint32_t source, uint64_t nonce, uint64_t sequence);
   /// Returns the nonce with which a member joined.
   [[nodiscard]] uint64_t nonce_of(uint32_t source) const { return members_[source].nonce; }
@@ -234,7 +266,7 @@ class Session {
   /// Takes the upper aggregator's welcome and starts the session here. @return whether it did.
   bool upstream_welcome(const wire::Message& message, Instant now);
   /// Takes the upper aggregator's refusal. Joins are refused for the same reason for kSilentAfter;
-  /// after that, a join is sent to the upper aggregator.
+  /// after that, a join with another nonce is sent to the upper aggregator.
   void upstream_refused(const wire::ControlBody& body, Instant now);
 
  private:
@@ -250,9 +282,9 @@ class Session {
     Joiner holder;               ///< The last worker that held the place, pending or as a member.
     Joiner candidate;            ///< The last other worker that sent a sealed join.
     uint64_t taken_nonce = 0;    ///< The last worker that note_taken() was told of.
-    /// Earlier holders and candidates, whose joins must not count while their cookies are valid.
+    /// Earlier holders and candidates. Their old joins do not count while their cookies are valid.
     static constexpr uint32_t kPastMax = 8;
-    std::array<uint64_t, kPastMax> past_nonces{};
+    std::array<Joiner, kPastMax> past{};
     uint32_t past_count = 0;             ///< With those that were forgotten.
     bool confirmed = false;              ///< It has joined since all sources were pending.
     uint32_t pending_window = 0;         ///< Requested; 0: no limit.
@@ -276,12 +308,18 @@ class Session {
   /// Returns a rank that another pending lower aggregator serves, too; nothing: there is none.
   [[nodiscard]] std::optional<uint32_t> overlapping_rank(uint32_t source, const SourceMask& ranks,
                                                          Instant now) const;
+  /// Returns the answer to a join that does not fit the job, whoever sends it.
+  [[nodiscard]] std::optional<JoinAnswer> refusal_of(uint32_t source, const wire::ControlBody& wish,
+                                                     Instant now) const;
+  /// Gives the place to the sender of a join and keeps its request until the session starts.
+  void store_request(Member& member, const wire::Message& message, const Endpoint& from,
+                     Instant now);
   [[nodiscard]] bool all_pending(Instant now) const;
   [[nodiscard]] bool all_confirmed() const;
   [[nodiscard]] bool nobody_left(Instant now) const;
   /// Makes the worker with this nonce the holder of the place.
   static void take_place(Member& member, uint64_t nonce);
-  static void remember_past(Member& member, uint64_t nonce);
+  static void remember_past(Member& member, const Joiner& joiner);
   [[nodiscard]] JoinAnswer start_or_wait(uint32_t source, Instant now);
   [[nodiscard]] JoinAnswer ask_upstream(Instant now);
   [[nodiscard]] uint32_t least_pending_window() const;
@@ -316,6 +354,10 @@ class Session {
   std::atomic<uint64_t> upstream_salt_low_{0};
   std::atomic<int64_t> plain_ticks_{INT64_MIN};  ///< Time of the last plain traffic.
   std::array<std::atomic<int64_t>, wire::kSourcesMax> heard_ticks_{};
+  std::array<std::atomic<int64_t>, wire::kSourcesMax> contributed_ticks_{};
+  /// Number of the session, plus one, in which a core has announced the source as a permanent
+  /// straggler; 0: none has.
+  std::array<std::atomic<uint64_t>, wire::kSourcesMax> permanent_{};
   std::array<std::atomic<bool>, wire::kSourcesMax> left_{};
   std::array<std::atomic<uint32_t>, wire::kSourcesMax> lost_aggregators_{};
   /// Time of a member's first message; kNotHeard before it.
@@ -346,8 +388,8 @@ class Session {
   uint32_t upstream_channels_ = wire::kChannelsMax;  ///< The upper aggregator's limit.
   Instant upstream_asked_at_;
   UpstreamWatch upstream_watch_;
-  Instant upstream_first_asked_at_ = Instant::never();  ///< With the present nonce.
-  bool upstream_reply_sealed_ = false;                  ///< For the present nonce.
+  Instant upstream_first_asked_at_ = Instant::never();  ///< Since the last session.
+  bool upstream_reply_sealed_ = false;                  ///< Since the last session.
   /// Assumed: a join needs two answers, so twice as many suffice.
   ReplyBudget upstream_answers_{/*burst=*/4, /*per_ms=*/1};
   mutable std::mutex table_mutex_;                ///< Taken at joins only.

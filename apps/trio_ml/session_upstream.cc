@@ -39,6 +39,9 @@ void Session::upstream_refused(const wire::ControlBody& body, Instant now) {
   upstream_refusal_ = body;
   if (!body.group.is_set()) upstream_refusal_.group = config_.upstream;
   upstream_refused_at_ = now;
+  // The next join has another nonce, so that recorded copies of this refusal do not answer it.
+  upstream_nonce_ = next_upstream_nonce();
+  upstream_cookie_ = 0;
 }
 
 bool Session::upstream_welcome(const wire::Message& message, Instant now) {

@@ -16,6 +16,7 @@
 
 #include "apps/arrival.h"
 #include "apps/trio_ml/block_run.h"
+#include "apps/trio_ml/contribution_checks.h"
 #include "apps/trio_ml/control.h"
 #include "apps/trio_ml/emit.h"
 #include "apps/trio_ml/shard.h"
@@ -76,18 +77,49 @@ template <microcode::Machine M>
 
 namespace detail {
 
+/// Returns the type of a message from the upper aggregator. One without an extension is a result.
+[[nodiscard]] inline MessageType type_from_upstream(const Message& message) {
+  return message.header.extended ? message.extension.type : MessageType::kResult;
+}
+
+/// Checks that this shard may take a message from the upper aggregator, and opens its seal.
+template <microcode::Machine M>
+[[nodiscard]] Verdict check_from_upstream(const M& m, const Shard& shard, Job& job,
+                                          const Message& message, const Arrival& arrival) {
+  // Replies to joins change the session: shard 0 only.
+  if (is_join_reply(type_from_upstream(message)) && shard.index() != 0) {
+    return Outcome::kNotExpectedHere;
+  }
+  if (!message.header.extended && (job.adopted() != 0 || !job.config.takes_plain_packets())) {
+    return Outcome::kSessionRequired;
+  }
+  if (message.header.extended && !is_key_of_upstream(job, message) &&
+      !TRIB_MUTANT(kUpperKeyUnchecked)) {
+    return Outcome::kWrongKey;
+  }
+  // All lower aggregators open the upper one's seals.
+  if (job.upward_end.is_sealed() && is_for_one_source(message) &&
+      message.header.src_id != job.config.upstream_source) {
+    return Outcome::kNotExpectedHere;
+  }
+  return open_upstream_seal(m, job, message, arrival);
+}
+
 /// Makes a block for a result to which no source of this aggregator has contributed, as if its
 /// partial sum had been sent up.
-/// @return the block, or a Found without one: there is no room for it.
+/// @param epoch The window's when the message was checked.
+/// @return the block, or a Found without one: there is no room for it, or the session has changed.
 template <microcode::Machine M>
 microcode::Subroutine<Found, M> make_block_of_others(M& m, Shard& shard, Job& job,
-                                                     const Message& message, BlockName name) {
+                                                     const Message& message, BlockName name,
+                                                     uint32_t epoch) {
   m.release_payload({});  // Packets from the cooling buffers may not have left yet.
   job.window.free_cooling();
   bool superseded = false;
   const Found found = co_await m.issue(
       block_table_request<M>(microcode::XtxnKind::kHashInsert, job, name.block_id),
-      [&job, &message, &superseded, name] {
+      [&job, &message, &superseded, name, epoch] {
+        if (session_changed<M>(job, epoch)) return Found{};
         const auto made = job.window.insert(name, terms_of(job, message), /*clear_lanes=*/false);
         if (made.status == BlockWindow::Insert::kCreated) {
           superseded = made.superseded;
@@ -106,16 +138,22 @@ microcode::Subroutine<Found, M> make_block_of_others(M& m, Shard& shard, Job& jo
 template <microcode::Machine M>
 microcode::Subroutine<void, M> take_result(M& m, Shard& shard, Job& job, const Message& message,
                                            const Arrival& arrival) {
+  const bool is_receipt = message.extension.type == MessageType::kReceipt;
+  // All lower aggregators open the upper one's seals, so it may be another one's receipt.
+  if (is_receipt && has_owner_below(job, message)) {
+    refuse(m, shard, Outcome::kNotExpectedHere);
+    co_return;
+  }
   const BlockName name{message.header.gen_id, message.header.block_id, message.header.extended};
+  const uint32_t epoch = job.window.epoch();
   Found found = co_await look_up_block(m, job, name);
   // The upper aggregator went on without this one. Its result tells the sources that they are late.
   if (found.kind == Found::Kind::kAbsent && message.header.grad_cnt <= job.config.block_grad_max) {
-    found = co_await make_block_of_others(m, shard, job, message, name);
+    found = co_await make_block_of_others(m, shard, job, message, name, epoch);
   }
-  const bool wanted = found.kind == Found::Kind::kActive &&
+  const bool wanted = !session_changed<M>(job, epoch) && found.kind == Found::Kind::kActive &&
                       found.block->phase == BlockPhase::kSentUp &&
                       !check_against_block(*found.block, message).is_refused();
-  const bool is_receipt = message.extension.type == MessageType::kReceipt;
   // If two copies of the result arrive at once, only one of them takes the block.
   bool taken = false;
   if (wanted) {
@@ -202,22 +240,15 @@ microcode::Subroutine<void, M> take_from_upstream(M& m, Shard& shard, Job& job,
     refuse(m, shard, refusal_of(status));
     co_return;
   }
-  const MessageType type = message.header.extended ? message.extension.type : MessageType::kResult;
-  if (is_join_reply(type) && shard.index() != 0) {  // They change the session: shard 0 only.
-    refuse(m, shard, Outcome::kNotExpectedHere);
-    co_return;
-  }
-  if (!message.header.extended && (job.adopted() != 0 || !job.config.takes_plain_packets())) {
-    refuse(m, shard, Outcome::kSessionRequired);
-    co_return;
-  }
-  if (message.header.extended && !is_key_of_upstream(job, message) &&
-      !TRIB_MUTANT(kUpperKeyUnchecked)) {
-    refuse(m, shard, Outcome::kWrongKey);
-    co_return;
-  }
-  if (const Verdict verdict = open_upstream_seal(m, job, message, arrival); verdict.is_refused()) {
+  if (const Verdict verdict = detail::check_from_upstream(m, shard, job, message, arrival);
+      verdict.is_refused()) {
     refuse(m, shard, verdict.reason());
+    co_return;
+  }
+  const MessageType type = detail::type_from_upstream(message);
+  if (is_join_reply(type) && job.session.number() != 0) {
+    // A late copy. Anybody can have recorded it, so it is no sign of life.
+    m.drop(kUncounted);
     co_return;
   }
   job.session.upstream_watch().heard();

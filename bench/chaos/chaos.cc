@@ -87,7 +87,7 @@ class Chaos {
   void note_failure(const std::string& text) {
     if (result_.first_failure.empty()) result_.first_failure = text;
   }
-  /// Counts ranks that have not done what they had to within patience(), and kills the group.
+  /// Counts the ranks that are late after patience(), and kills the group.
   void give_up(const char* what);
   [[nodiscard]] std::string progress_text(const Fault& fault, double elapsed_s) const;
 

@@ -21,7 +21,7 @@ namespace tributary::chaos {
 
 enum class FaultKind : uint8_t {
   kKillWorker,   ///< SIGKILL: its peers learn of it from the server.
-  kStopWorker,   ///< SIGTERM: it says good-bye.
+  kStopWorker,   ///< SIGTERM: it sends a leave.
   kPauseWorker,  ///< SIGSTOP for less than the silence after which a worker is gone.
   kKillJoiner,   ///< SIGKILL while it waits for a peer to join.
   kKillServer,   ///< SIGKILL, then another server at the same address.
@@ -37,12 +37,6 @@ inline constexpr uint32_t kFaultKindCount = 8;
 [[nodiscard]] std::optional<FaultKind> parse_fault_kind(std::string_view name);
 /// Returns all kinds.
 [[nodiscard]] std::vector<FaultKind> all_fault_kinds();
-
-/// Tells whether the survivors must end with an error. Otherwise all ranks must continue.
-[[nodiscard]] constexpr bool ends_session(FaultKind kind) {
-  return kind == FaultKind::kKillWorker || kind == FaultKind::kStopWorker ||
-         kind == FaultKind::kKillServer || kind == FaultKind::kStopServer;
-}
 
 struct Fault {
   FaultKind kind = FaultKind::kKillWorker;

@@ -49,11 +49,10 @@ Result<std::string> run_command(const std::vector<std::string>& words) {
   }
   take();
   if (child->ended_well()) return output;
-  std::string words_last = child->stderr_tail();
-  while (!words_last.empty() && words_last.back() == '\n') words_last.pop_back();
+  const std::string message = child->last_output();
   return failure(fmt::format("{}: {} ({})", fmt::join(words, " "),
                              child->has_ended() ? child->end_text() : "took too long",
-                             words_last.empty() ? "no message" : words_last));
+                             message.empty() ? "no message" : message));
 }
 
 }  // namespace tributary::race

@@ -92,11 +92,9 @@ class Round {
 };
 
 Error Round::child_error(ChildProcess& child, const std::string& what) const {
-  std::string tail = child.stderr_tail();
-  while (!tail.empty() && tail.back() == '\n') tail.pop_back();
-  std::replace(tail.begin(), tail.end(), '\n', ' ');
+  const std::string output = child.last_output();
   return Error{fmt::format("{} {}; its last output: {}", child.name(), what,
-                           tail.empty() ? "(nothing)" : tail)};
+                           output.empty() ? "(nothing)" : output)};
 }
 
 Result<void> Round::start(const Command& command, std::vector<ChildProcess>& into) {

@@ -117,7 +117,7 @@ Result<void> ServerWatch::await_ready() {
     pollfd file{process_.stdout_file(), POLLIN, 0};
     poll(&file, 1, kPollMs);
   }
-  return failure(fmt::format("the aggregator did not start: {}", process_.stderr_tail()));
+  return failure(fmt::format("the aggregator did not start: {}", process_.last_output()));
 }
 
 Result<ServerState> ServerWatch::look() {
@@ -129,7 +129,7 @@ Result<ServerState> ServerWatch::look() {
   while (!std::filesystem::exists(json_, ignored)) {
     if (process_.has_ended() || Clock::now() > deadline) {
       return failure(fmt::format("the aggregator does not answer ({}): {}", process_.end_text(),
-                                 process_.stderr_tail()));
+                                 process_.last_output()));
     }
     poll(nullptr, 0, kPollMs);
   }

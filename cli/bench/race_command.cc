@@ -164,7 +164,7 @@ void add_race_processes(CLI::App& app, int& exit_code) {
   const auto listen = std::make_shared<std::string>();
   const auto workers = std::make_shared<uint32_t>(2);
   server->add_option("--listen", *listen)->required();
-  server->add_option("--workers", *workers)->check(CLI::Range(1U, race::kWorkersMax));
+  add_uint(*server, "--workers", *workers, 1, race::kWorkersMax, "Workers that send tensors");
   server->callback([listen, workers, &exit_code] { exit_code = run_ps_server(*listen, *workers); });
 }
 

@@ -51,8 +51,8 @@ std::string pattern_of(const CompletedCommand& command, const CompletedOption& o
   return pattern;
 }
 
-/// Returns the branches for the flags whose values are known. Files need no branch: they are what
-/// is left. A value that nobody can guess ends the function.
+/// Returns a branch for each flag with a value: it completes files or the allowed words. A flag
+/// with any other value completes nothing.
 std::string value_branches(std::span<const CompletedCommand> commands) {
   std::string text;
   for (const CompletedCommand& command : commands) {

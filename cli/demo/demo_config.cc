@@ -5,8 +5,10 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdint>
 #include <filesystem>
 
+#include "cli/settings.h"
 #include "lab/training/matrix_kernel.h"
 
 namespace tributary::demo {
@@ -17,81 +19,64 @@ constexpr uint32_t kBatchMax = 65'536;
 constexpr uint32_t kGradientsMax = 4'095;  // grad_cnt has 12 bits (Trio paper, Figure 8).
 constexpr uint32_t kWindowMax = 65'536;
 constexpr uint32_t kMillisecondsMax = 60'000;
+constexpr uint32_t kSecondsMax = 3'600;
 constexpr double kLossMax = 0.5;
 
 }  // namespace
 
 void add_demo_options(CLI::App& command, DemoConfig& config) {
-  command.add_option("--output", config.output_directory, "Directory for demo.json and demo.svg")
+  command.add_option("--output", config.output_directory, "Folder for demo.json and demo.svg")
+      ->type_name("FOLDER")
       ->capture_default_str();
-  command.add_option("--corpus", config.corpus, "Directory with the text to learn")
+  command.add_option("--corpus", config.corpus, "Folder with the text to learn")
+      ->type_name("FOLDER")
       ->capture_default_str();
-  command.add_option("--iterations", config.iterations, "Training iterations in each run")
-      ->check(CLI::Range(1U, kIterationsMax))
-      ->capture_default_str();
-  command.add_option("--batch", config.batch, "One worker's examples in an iteration")
-      ->check(CLI::Range(lab::kTileRows, kBatchMax))
-      ->capture_default_str();
+  cli::add_uint(command, "--iterations", config.iterations, 1, kIterationsMax,
+                "Training iterations in each run");
+  cli::add_uint(
+      command, "--batch", config.batch, lab::kTileRows, kBatchMax,
+      fmt::format("One worker's examples in an iteration; a multiple of {}", lab::kTileRows));
   command.add_flag("--quick", config.quick, "A few small iterations, for continuous integration");
-  command.add_option("--gradients", config.gradients, "Gradients in a packet")
-      ->check(CLI::Range(1U, kGradientsMax))
-      ->capture_default_str();
-  command.add_option("--window", config.window, "Packets in flight")
-      ->check(CLI::Range(1U, kWindowMax))
-      ->capture_default_str();
-  command.add_option("--seed", config.seed, "Seed for parameters, batches, losses and sleeps")
-      ->capture_default_str();
-  command
-      .add_option("--loss", config.loss, "Probability that a packet is lost in the run with loss")
-      ->check(CLI::Range(0.0, kLossMax))
-      ->capture_default_str();
-  command
-      .add_option("--slow-probability", config.slow_probability,
-                  "Chance that the straggler sleeps, at each of three points in an iteration")
-      ->check(CLI::Range(0.0, 1.0))
-      ->capture_default_str();
-  command
-      .add_option("--slow-factor", config.slow_factor,
-                  "The straggler sleeps 0.5 to 2 times this many iterations of the clean run")
-      ->check(CLI::Range(0.1, 100.0))
-      ->capture_default_str();
-  command
-      .add_option("--mitigation-ms", config.mitigation_ms,
-                  "Straggler timeout in the run with mitigation; 0: a quarter of a clean iteration")
-      ->check(CLI::Range(0U, kMillisecondsMax))
-      ->capture_default_str();
-  command.add_option("--run-timeout", config.run_timeout_s, "Seconds after which a run fails")
-      ->check(CLI::Range(1U, 3'600U))
-      ->capture_default_str();
+  cli::add_uint(command, "--gradients", config.gradients, 1, kGradientsMax,
+                "Gradients in a packet");
+  cli::add_uint(command, "--window", config.window, 1, kWindowMax, "Packets in flight");
+  cli::add_uint(command, "--seed", config.seed, 0, INT64_MAX,
+                "Seed for parameters, batches, losses and sleeps");
+  cli::add_decimal(command, "--loss", config.loss, 0, kLossMax,
+                   "Probability that a packet is lost in the run with loss");
+  cli::add_decimal(command, "--slow-probability", config.slow_probability, 0, 1,
+                   "Chance that the straggler sleeps, at each of three points in an iteration");
+  cli::add_decimal(command, "--slow-factor", config.slow_factor, 0.1, 100,
+                   "The straggler sleeps 0.5 to 2 times this many iterations of the clean run");
+  cli::add_uint(command, "--mitigation-ms", config.mitigation_ms, 0, kMillisecondsMax,
+                "Straggler timeout in the run with mitigation; 0: a quarter of a clean iteration");
+  cli::add_uint(command, "--run-timeout", config.run_timeout_s, 1, kSecondsMax,
+                "Seconds after which a run fails");
 }
 
 void add_demo_worker_options(CLI::App& command, DemoWorkerConfig& config) {
   command.add_option("--server", config.server, "The aggregator's address:port");
-  command.add_option("--corpus", config.corpus, "Directory with the text to learn");
+  command.add_option("--corpus", config.corpus, "Folder with the text to learn");
   command.add_option("--ledger", config.ledger, "File of the sum ledger")->required();
-  command.add_option("--job", config.job_id, "Job at the aggregator")->check(CLI::Range(0, 255));
-  command.add_option("--rank", config.rank, "This worker's number")->check(CLI::Range(0, 255));
-  command.add_option("--world", config.world, "Number of workers")->check(CLI::Range(1, 256));
-  command.add_option("--gradients", config.gradients, "Gradients in a packet")
-      ->check(CLI::Range(1U, kGradientsMax));
-  command.add_option("--window", config.window, "Packets in flight")
-      ->check(CLI::Range(1U, kWindowMax));
-  command.add_option("--iterations", config.iterations, "Training iterations")
-      ->check(CLI::Range(1U, kIterationsMax));
-  command.add_option("--batch", config.batch, "Examples in an iteration")
-      ->check(CLI::Range(lab::kTileRows, kBatchMax));
-  command.add_option("--seed", config.seed, "The same on all workers");
-  command.add_option("--loss", config.loss, "Probability that this worker's port loses a packet")
-      ->check(CLI::Range(0.0, kLossMax));
-  command
-      .add_option("--slow-probability", config.slow_probability,
-                  "Chance of a sleep at each of three points in an iteration")
-      ->check(CLI::Range(0.0, 1.0));
-  command
-      .add_option("--slow-typical-ms", config.slow_typical_ms, "A sleep takes 0.5 to 2 times this")
-      ->check(CLI::Range(1U, kMillisecondsMax));
-  command.add_option("--deadline", config.deadline_s, "Longest wait for others, in seconds")
-      ->check(CLI::Range(1U, 3'600U));
+  cli::add_uint(command, "--job", config.job_id, 0, 255, "Job at the aggregator");
+  cli::add_uint(command, "--rank", config.rank, 0, 255, "This worker's number");
+  cli::add_uint(command, "--world", config.world, 1, 256, "Number of workers");
+  cli::add_uint(command, "--gradients", config.gradients, 1, kGradientsMax,
+                "Gradients in a packet");
+  cli::add_uint(command, "--window", config.window, 1, kWindowMax, "Packets in flight");
+  cli::add_uint(command, "--iterations", config.iterations, 1, kIterationsMax,
+                "Training iterations");
+  cli::add_uint(command, "--batch", config.batch, lab::kTileRows, kBatchMax,
+                "Examples in an iteration");
+  cli::add_uint(command, "--seed", config.seed, 0, INT64_MAX, "The same on all workers");
+  cli::add_decimal(command, "--loss", config.loss, 0, kLossMax,
+                   "Probability that this worker's port loses a packet");
+  cli::add_decimal(command, "--slow-probability", config.slow_probability, 0, 1,
+                   "Chance of a sleep at each of three points in an iteration");
+  cli::add_uint(command, "--slow-typical-ms", config.slow_typical_ms, 1, kMillisecondsMax,
+                "A sleep takes 0.5 to 2 times this");
+  cli::add_uint(command, "--deadline", config.deadline_s, 1, kSecondsMax,
+                "Longest wait for others, in seconds");
 }
 
 std::vector<std::string> to_arguments(const DemoWorkerConfig& config) {
@@ -131,7 +116,7 @@ Result<DemoConfig> checked(const DemoConfig& config) {
   std::error_code error;
   if (!std::filesystem::is_directory(config.output_directory, error)) {
     return failure(
-        fmt::format("--output '{}': allowed: an existing directory", config.output_directory));
+        fmt::format("--output '{}': allowed: an existing folder", config.output_directory));
   }
   return result;
 }

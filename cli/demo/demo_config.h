@@ -4,7 +4,7 @@
 ///
 /// Model:   The demo starts its workers with to_arguments(), and a worker reads the flags with
 ///          add_demo_worker_options(). One file declares both, so they cannot diverge.
-/// Errors:  CLI11 refuses a flag out of its range; checked() refuses combinations of flags.
+/// Errors:  Parsing refuses a flag out of its range; checked() refuses combinations of flags.
 /// Tests:   tests/cli/demo/demo_config_test.cc
 #pragma once
 
@@ -83,7 +83,7 @@ void add_demo_worker_options(CLI::App& command, DemoWorkerConfig& config);
 [[nodiscard]] std::vector<std::string> to_arguments(const DemoWorkerConfig& config);
 
 /// Returns the configuration with --quick applied. Refuses a batch that is not a multiple of 4 and
-/// an output directory that does not exist.
+/// an output folder that does not exist.
 [[nodiscard]] Result<DemoConfig> checked(const DemoConfig& config);
 
 }  // namespace tributary::demo

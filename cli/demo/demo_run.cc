@@ -19,6 +19,7 @@
 #include <thread>
 
 #include "base/child_process.h"
+#include "bench/measure.h"
 #include "io/udp/free_port.h"
 
 namespace tributary::demo {
@@ -44,29 +45,6 @@ class File {
 
  private:
   const int descriptor_;
-};
-
-/// A new directory, deleted with its content.
-class ScratchDirectory {
- public:
-  ScratchDirectory() {
-    std::error_code error;
-    path_ = std::filesystem::temp_directory_path(error) / "tributary-demo-XXXXXX";
-    std::string name = path_.string();
-    if (error || mkdtemp(name.data()) == nullptr) name.clear();
-    path_ = name;
-  }
-  ~ScratchDirectory() {
-    std::error_code ignored;
-    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
-  }
-  ScratchDirectory(const ScratchDirectory&) = delete;
-  ScratchDirectory& operator=(const ScratchDirectory&) = delete;
-  /// Returns the path; empty if the directory could not be made.
-  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
 };
 
 /// The processes of one run and their messages.
@@ -104,7 +82,7 @@ class Run {
   const Clock::time_point started_at_;
   Clock::time_point shown_at_{};
 
-  ScratchDirectory scratch_;
+  bench::ScratchFolder scratch_;
   std::unique_ptr<File> ledger_;
   std::string server_;
   std::optional<ChildProcess> aggregator_;
@@ -115,18 +93,16 @@ class Run {
 };
 
 Error Run::child_error(ChildProcess& child, const std::string& what) {
-  std::string tail = child.stderr_tail();
-  while (!tail.empty() && tail.back() == '\n') tail.pop_back();
-  if (tail.empty()) tail = "(nothing)";
-  return Error{
-      fmt::format("run '{}': {} {}; its last output: {}", plan_.title, child.name(), what, tail)};
+  const std::string output = child.last_output();
+  return Error{fmt::format("run '{}': {} {}; its last output: {}", plan_.title, child.name(), what,
+                           output.empty() ? "(nothing)" : output)};
 }
 
 Result<void> Run::start_aggregator() {
   const auto port = io::free_port(io::Transport::kUdp);
   if (!port) return tl::unexpected(port.error());
   server_ = fmt::format("127.0.0.1:{}", *port);
-  if (scratch_.path().empty()) return failure("cannot make a temporary directory; set TMPDIR");
+  if (scratch_.path().empty()) return failure("cannot make a temporary folder; set TMPDIR");
 
   std::string job =
       fmt::format("id=1,sources={},block_grad_max={}", config_.workers, config_.gradients);

@@ -65,10 +65,11 @@ Finding examine_link(const InterfaceFacts& interface, const LinkQuestion& questi
   }
   finding.found = fmt::format(
       "{:.4g} Gbit/s, where the workers send {:.4g}; with one aggregator here, 100 MB take {:.3g} "
-      "s, "
-      "{:.2f} times the best ring's time",
-      own_gbit, worker_gbit * question.workers, plan->predicted_s,
-      plan->predicted_s / plan->ring_s);
+      "s",
+      own_gbit, worker_gbit * question.workers, plan->predicted_s);
+  if (plan->ring_s == 0) return finding;  // A single worker needs no ring.
+  finding.found +=
+      fmt::format(", {:.2f} times the best ring's time", plan->predicted_s / plan->ring_s);
   if (plan->predicted_s <= kSlower * plan->ring_s) return finding;
   finding.verdict = Verdict::kCostsSpeed;
   finding.remedy = fmt::format(

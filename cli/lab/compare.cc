@@ -33,12 +33,12 @@ struct ListFlag {
 struct CompareFlags {
   std::string path;
   std::array<ListFlag, 6> lists{
-      {{"backends", "Who is compared, with commas between; see `tributary lab list`"},
+      {{"backends", "Back ends to compare, with commas between; see `tributary lab list`"},
        {"models", "Networks, with commas between"},
        {"workers", "Numbers of workers"},
        {"loss", "Probabilities that a packet is lost, on each link"},
        {"straggling", "Probabilities that a delay point delays (pattern slow-worker)"},
-       {"baseline", "Whose time speed-ups are against; without it the first back end"}}};
+       {"baseline", "Back end that speed-ups refer to; default: the first"}}};
   uint32_t seeds = 1;
   std::vector<WrittenKey> settings;
   PointFlags points;
@@ -102,8 +102,8 @@ int run_compare(const CompareFlags& flags) {
 }  // namespace
 
 void add_lab_compare(CLI::App& lab, int& exit_code) {
-  CLI::App* command = lab.add_subcommand(
-      "compare", "Back ends side by side: time, traffic, memory, what held them up");
+  CLI::App* command =
+      lab.add_subcommand("compare", "Compare back ends: time, traffic, memory, bottleneck");
   const auto flags = std::make_shared<CompareFlags>();
   command
       ->add_option("comparison", flags->path,

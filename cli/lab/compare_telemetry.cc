@@ -70,20 +70,12 @@ Result<void> check_flags_before(const CLI::App& compare) {
   return {};
 }
 
-/// Adds a decimal number from `min` to `max`.
-CLI::Option* add_number(CLI::App& command, const char* flag, double& value, double min, double max,
-                        const std::string& help) {
-  return add_key(command, flag, {.type = KeyType::kNumber, .number_min = min, .number_max = max},
-                 fmt::format("{}", value), help,
-                 [&value](const KeyValue& written) { value = std::get<double>(written); });
-}
-
 }  // namespace
 
 void add_lab_compare_telemetry(CLI::App& compare, int& exit_code) {
   CLI::App* command = compare.add_subcommand(
       "telemetry",
-      "Finds the largest flows of one trace by records and timers on Trio, and by a "
+      "Find the largest flows of one trace by records and timers on Trio, and by a "
       "sketch (PRECISION) on Tofino");
   const auto flags = std::make_shared<TelemetryFlags>();
   lab::TelemetryComparison& settings = flags->settings;
@@ -91,12 +83,12 @@ void add_lab_compare_telemetry(CLI::App& compare, int& exit_code) {
                                 "Flows in progress at any time");
   CLI::Option* packets = add_uint(*command, "--packets", settings.packets, 1,
                                   lab::kTelemetryPacketsMax, "Packets of the trace");
-  add_number(*command, "--zipf", settings.zipf, 0, traffic::kZipfMax,
-             "Exponent of the Zipf distribution of flow sizes");
-  CLI::Option* rate = add_number(*command, "--rate", settings.rate, 1, lab::kTelemetryRateMax,
-                                 "Packets per second");
-  add_number(*command, "--churn", settings.churn, 0, traffic::kRateMax,
-             "Flows that end, and begin, per second");
+  add_decimal(*command, "--zipf", settings.zipf, 0, traffic::kZipfMax,
+              "Exponent of the Zipf distribution of flow sizes");
+  CLI::Option* rate = add_decimal(*command, "--rate", settings.rate, 1, lab::kTelemetryRateMax,
+                                  "Packets per second");
+  add_decimal(*command, "--churn", settings.churn, 0, traffic::kRateMax,
+              "Flows that end, and begin, per second");
   add_uint(*command, "--seed", settings.seed, 0, INT64_MAX,
            "Seed; equal settings and seeds write equal files");
   add_uint(*command, "--top", settings.top, 1, lab::kTelemetryTopMax,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// `tributary lab faults`: what the fault campaign (lab/faults/) found, for people and as JSON.
+/// `tributary lab faults`: the findings of the fault campaign (lab/faults/), as text and as JSON.
 ///
 /// Tests: tests/cli/lab/faults_command_test.cc
 #pragma once
@@ -29,7 +29,7 @@ struct MutantRow {
 [[nodiscard]] std::string as_text(const std::vector<MutantRow>& rows);
 [[nodiscard]] nlohmann::ordered_json as_json(const std::vector<MutantRow>& rows);
 
-/// A row from what `tributary-mutants` has printed: "caught SEEDS HOW" or "missed SEEDS".
+/// Makes a row from a line of `tributary-mutants`: "caught SEEDS HOW" or "missed SEEDS".
 [[nodiscard]] MutantRow mutant_row(const std::string& name, const std::string& bug,
                                    const std::string& line, const std::string& end_text);
 

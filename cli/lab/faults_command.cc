@@ -54,7 +54,7 @@ Result<lab::FaultKinds> kinds_of(const std::vector<std::string>& names) {
     if (name == "none") continue;
     const auto kind = lab::fault_kind(name);
     if (!kind) {
-      return failure(fmt::format("--only {} is not allowed; allowed is none or some of {}", name,
+      return failure(fmt::format("--only {} is not allowed; allowed: none or some of {}", name,
                                  lab::FaultKinds::all().to_string()));
     }
     kinds.add(*kind);
@@ -198,8 +198,8 @@ int run(const FaultsFlags& flags) {
 }  // namespace
 
 void add_lab_faults(CLI::App& lab, int& exit_code) {
-  CLI::App* command = lab.add_subcommand(
-      "faults", "Thousands of runs in which everything goes wrong, judged against the promises");
+  CLI::App* command =
+      lab.add_subcommand("faults", "Run jobs under random faults and check every promise");
   const auto flags = std::make_shared<FaultsFlags>();
   CLI::Option* seeds = add_uint(*command, "--seeds", flags->seeds, 1, kSeedsMax,
                                 "Runs; with --mutants: of each, at most");
@@ -210,19 +210,19 @@ void add_lab_faults(CLI::App& lab, int& exit_code) {
               [flags](const KeyValue& value) { flags->seed = std::get<uint64_t>(value); });
   seed->excludes(seeds)->excludes(first_seed);
   command->add_flag("--trace", flags->trace, "Print the events of the run")->needs(seed);
-  add_protocol(*command, flags->shape.protocol, "What the workers speak");
+  add_protocol(*command, flags->shape.protocol, "Protocol of the workers");
   std::vector<std::string> names;
   for (const programs::Program& program : programs::programs()) names.emplace_back(program.name);
   command
       ->add_option("--program", flags->program,
-                   "Instead of aggregation: this packet program, over a faulty wire")
+                   "Test this packet program over a faulty wire instead of aggregation")
       ->check(CLI::IsMember(names));
   command->add_flag(
       "--attackers", flags->shape.attackers,
       "Trio-ML: also attackers, authentication, plain clients, groups, unequal servers");
   command->add_flag("--sharded", flags->shape.sharded,
                     "Trio-ML: jobs on several aggregators each; faults hit single ones");
-  command->add_option("--only", flags->only, "Kinds of faults that may happen, or none")
+  command->add_option("--only", flags->only, "Allow only these kinds of faults, or none")
       ->delimiter(',');
   add_threads_flag(*command, flags->threads, "0: as many as cores");
   command->add_flag("--quick", flags->quick, "At most 100 runs");

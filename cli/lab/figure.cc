@@ -115,13 +115,13 @@ int run_figure(FigureFlags& flags) {
 
 void add_lab_figure(CLI::App& lab, int& exit_code) {
   CLI::App* command =
-      lab.add_subcommand("figure", "A figure of a paper, with the paper's numbers beside it");
+      lab.add_subcommand("figure", "Run a figure of a paper, with the paper's numbers beside it");
   const auto flags = std::make_shared<FigureFlags>();
   command->add_option("name", flags->name, "trio-13, switchml-3, …: see `tributary lab list`")
       ->required()
       ->type_name("NAME");
   add_uint(*command, "--iterations", flags->options.iterations, 0, kIterationsMax,
-           "Of each point; 0: the figure's own");
+           "Iterations of each point; 0: the figure's own number");
   add_uint(*command, "--seeds", flags->options.seeds, 0, kSeedsMax,
            "Repetitions of each point that involves chance; 0: the figure's own (20)");
   command->add_flag("--quick", flags->options.quick, "Fewer points, iterations and seeds: seconds");
@@ -129,7 +129,7 @@ void add_lab_figure(CLI::App& lab, int& exit_code) {
   command->add_option("--csv", flags->csv_path, "Write the rows to this file")->type_name("FILE");
   command->add_option("--svg", flags->svg_path, "Write the plots to this file")->type_name("FILE");
   add_point_flags(*command, flags->points);
-  add_uint(*command, "--seed", flags->options.seed, 0, INT64_MAX, "Of everything that is random");
+  add_uint(*command, "--seed", flags->options.seed, 0, INT64_MAX, "Seed of all random draws");
   add_set_flag(*command, flags->settings);
   command->footer(
       "Examples:\n"

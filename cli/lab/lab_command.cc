@@ -57,12 +57,12 @@ int run_list() {
 
 void add_lab_list(CLI::App& lab, int& exit_code) {
   CLI::App* command = lab.add_subcommand(
-      "list", "What there is: figures, back ends, models, patterns, scenario keys");
+      "list", "List figures, back ends, models, straggler patterns and scenario keys");
   command->callback([&exit_code] { exit_code = run_list(); });
 }
 
 void add_lab_command(CLI::App& app, int& exit_code) {
-  CLI::App* lab = app.add_subcommand("lab", "Experiments in virtual time");
+  CLI::App* lab = app.add_subcommand("lab", "Run experiments in virtual time");
   lab->require_subcommand(1);
   lab->footer(
       "Examples:\n"

@@ -39,11 +39,12 @@ void print_warnings(std::span<const lab::Point> points, const lab::RunnerOutcome
   print_error("{}: warning: {} more points have warnings\n", command, count - kShownMax);
 }
 
-/// Returns what has become of the finished points of an interrupted run.
+/// Returns where the finished points of an interrupted run are kept, or why they are lost.
 std::string kept_text(const PointFlags& flags, const lab::RunnerOutcome& outcome) {
   if (outcome.finished == 0) return "nothing is kept";
   if (outcome.kept_in.empty()) {
-    return fmt::format("they are lost: {} cannot be written; use --out DIR", kDirectoryIfStopped);
+    return fmt::format("they are lost: {} cannot be written; use --out FOLDER",
+                       kDirectoryIfStopped);
   }
   if (!flags.directory.empty()) {
     return fmt::format("they are kept in {}; run the same command again to go on", flags.directory);
@@ -115,9 +116,9 @@ void add_point_flags(CLI::App& command, PointFlags& flags) {
   add_threads_flag(command, flags.threads);
   command
       .add_option("--out", flags.directory,
-                  "Keep finished points in this directory, and continue from those in it. Without "
+                  "Keep finished points in this folder, and continue from those in it. Without "
                   "it, Ctrl-C keeps them in tributary-points")
-      ->type_name("DIR");
+      ->type_name("FOLDER");
 }
 
 int complain(std::string_view command, std::string_view text, int exit_code) {

@@ -105,10 +105,11 @@ Result<lab::ReportFigure> make_part(const ReportFlags& flags, const Part& part,
 int write_report(const ReportFlags& flags, std::span<const Part> parts,
                  std::span<const lab::Point> points, const lab::RunnerOutcome& ran) {
   // Without the directory's name: reports in two places have equal bytes.
-  lab::Report report{.command = fmt::format("{} --out DIR{}", kCommand, value_flags(flags.options)),
-                     .version = std::string(program_version()),
-                     .commit = std::string(program_commit()),
-                     .figures = {}};
+  lab::Report report{
+      .command = fmt::format("{} --out FOLDER{}", kCommand, value_flags(flags.options)),
+      .version = std::string(program_version()),
+      .commit = std::string(program_commit()),
+      .figures = {}};
   if (!flags.names.empty()) {
     report.command += fmt::format(" --figures {}", fmt::join(flags.names, ","));
   }
@@ -140,7 +141,7 @@ int run_report(const ReportFlags& flags) {
   std::filesystem::create_directories(flags.directory, error);
   if (error) {
     return complain(kCommand,
-                    fmt::format("--out {}: cannot be made: {}; allowed: a directory, or a path "
+                    fmt::format("--out {}: cannot be made: {}; allowed: a folder, or a path "
                                 "where one can be made",
                                 flags.directory, error.message()),
                     kExitUsage);
@@ -163,22 +164,24 @@ int run_report(const ReportFlags& flags) {
 }  // namespace
 
 void add_lab_report(CLI::App& lab, int& exit_code) {
-  CLI::App* command =
-      lab.add_subcommand("report", "A page (HTML) with all figures, their values and commands");
+  CLI::App* command = lab.add_subcommand(
+      "report", "Write an HTML page with all figures, their values and commands");
   const auto flags = std::make_shared<ReportFlags>();
   command
       ->add_option("--out", flags->directory,
-                   "Receives index.html, the figures' SVG and JSON files, and finished points")
+                   "Folder for index.html, the figures' SVG and JSON files, and finished points")
       ->required()
-      ->type_name("DIR");
-  command->add_option("--figures", flags->names, "These instead of all, with commas between")
+      ->type_name("FOLDER");
+  command
+      ->add_option("--figures", flags->names,
+                   "Figures to include, with commas between; default: all")
       ->delimiter(',')
       ->type_name("LIST");
   command->add_flag("--quick", flags->options.quick,
                     "Fewer points, iterations and seeds: a minute or two on two cores");
   add_uint(*command, "--seeds", flags->options.seeds, 0, kSeedsMax,
            "Repetitions of each point that involves chance; 0: each figure's own (20)");
-  add_uint(*command, "--seed", flags->options.seed, 0, INT64_MAX, "Of everything that is random");
+  add_uint(*command, "--seed", flags->options.seed, 0, INT64_MAX, "Seed of all random draws");
   add_threads_flag(*command, flags->threads);
   command->footer(
       "Examples:\n"
@@ -186,7 +189,8 @@ void add_lab_report(CLI::App& lab, int& exit_code) {
       "  tributary lab report --out report --figures trio-15,switchml-3\n"
       "All figures without --quick take an hour of CPU time or more; --threads shares it among "
       "cores.\n"
-      "Interrupt it and start it again: finished points are kept in DIR/points. Those of another\n"
+      "Interrupt it and start it again: finished points are kept in FOLDER/points. Those of "
+      "another\n"
       "version of the lab's models run once more.");
   command->callback([flags, &exit_code] { exit_code = run_report(*flags); });
 }

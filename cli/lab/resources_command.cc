@@ -56,8 +56,8 @@ int run_resources(const ResourcesFlags& flags) {
 }  // namespace
 
 void add_lab_resources(CLI::App& lab, int& exit_code) {
-  CLI::App* command =
-      lab.add_subcommand("resources", "What a pipeline program takes of a Tofino, stage by stage");
+  CLI::App* command = lab.add_subcommand(
+      "resources", "Show the resources that a pipeline program takes of a Tofino, stage by stage");
   const auto flags = std::make_shared<ResourcesFlags>();
   std::string programs = "Programs:\n";
   for (const tofino::NamedProgram& program : tofino::named_programs()) {
@@ -65,7 +65,7 @@ void add_lab_resources(CLI::App& lab, int& exit_code) {
   }
   programs += "Example:\n  tributary lab resources switchml-64 --json resources.json";
   command->footer(programs);
-  command->add_option("program", flags->program, "Which program, see below")
+  command->add_option("program", flags->program, "Program, one of those below")
       ->required()
       ->type_name("PROGRAM");
   command->add_option("--json", flags->json_path, "Write the report to this file")

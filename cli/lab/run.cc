@@ -185,7 +185,7 @@ int run_file(const RunFlags& flags) {
 
 void add_lab_run(CLI::App& lab, int& exit_code) {
   CLI::App* command =
-      lab.add_subcommand("run", "One scenario: a network, one job or several, stragglers");
+      lab.add_subcommand("run", "Run one scenario: a network, one job or several, stragglers");
   const auto flags = std::make_shared<RunFlags>();
   command->add_option("scenario", flags->scenario_path, "TOML file; without it the paper's set-up")
       ->type_name("FILE");

@@ -59,8 +59,7 @@ int run_step(const StepFlags& flags) {
 }  // namespace
 
 void add_lab_step(CLI::App& lab, int& exit_code) {
-  CLI::App* command =
-      lab.add_subcommand("step", "Through a scenario step by step; 'help' at its prompt");
+  CLI::App* command = lab.add_subcommand("step", "Step through a scenario; 'help' at its prompt");
   const auto flags = std::make_shared<StepFlags>();
   command->add_option("scenario", flags->scenario_path, "TOML file; without it the paper's set-up")
       ->type_name("FILE");

@@ -308,12 +308,12 @@ Stepper::Next Stepper::print(const Words& asked) {
   }
   lab::NodeSnapshot snapshot;
   if (node_ != nullptr) {
-    lab::SnapshotWish wish{.at = here_, .block = {}, .slot = {}};
-    if (words.size() > 2 && words[1] == "blocks") wish.block = row;
-    if (words.size() > 2 && words[1] == "registers") wish.slot = row;
+    lab::SnapshotRequest request{.at = here_, .block = {}, .slot = {}};
+    if (words.size() > 2 && words[1] == "blocks") request.block = row;
+    if (words.size() > 2 && words[1] == "registers") request.slot = row;
     // print_table() looks for the row among all rows.
-    if (all || (row && !snapshot_selects_row(words[1]))) wish.rows_max = SIZE_MAX;
-    snapshot = node_->snapshot(wish);
+    if (all || (row && !snapshot_selects_row(words[1]))) request.rows_max = SIZE_MAX;
+    snapshot = node_->snapshot(request);
   }
   snapshot.tables.push_back(links_table());
   if (words.size() > 1) {

@@ -66,7 +66,8 @@ int run_sweep(const SweepFlags& flags) {
 }  // namespace
 
 void add_lab_sweep(CLI::App& lab, int& exit_code) {
-  CLI::App* command = lab.add_subcommand("sweep", "A scenario with lists of values for some keys");
+  CLI::App* command =
+      lab.add_subcommand("sweep", "Run a scenario with lists of values for some keys");
   const auto flags = std::make_shared<SweepFlags>();
   command->add_option("sweep", flags->sweep_path, "TOML file with a table [sweep]")
       ->required()

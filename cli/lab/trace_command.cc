@@ -109,9 +109,9 @@ Result<Wanted> wanted_of(const TraceFlags& flags) {
     wanted.tracer.at.push_back(*at);
   }
   std::sort(wanted.tracer.at.begin(), wanted.tracer.at.end());
-  wanted.tracer.wish.block = filter->block;
-  wanted.tracer.wish.slot = filter->slot;
-  wanted.tracer.wish.rows_max = flags.limit;
+  wanted.tracer.request.block = filter->block;
+  wanted.tracer.request.slot = filter->slot;
+  wanted.tracer.request.rows_max = flags.limit;
   // Snapshots may lie later than events of interest.
   wanted.tracer.to = filter->to;
   return wanted;
@@ -219,8 +219,8 @@ std::vector<WrittenKey> trace_settings(const std::string& scenario_path,
 }
 
 void add_lab_trace(CLI::App& lab, int& exit_code) {
-  CLI::App* command = lab.add_subcommand(
-      "trace", "What happens to packets inside a scenario's machines, step by step");
+  CLI::App* command =
+      lab.add_subcommand("trace", "Trace packets inside a scenario's machines, step by step");
   const auto flags = std::make_shared<TraceFlags>();
   command->add_option("scenario", flags->scenario_path, "TOML file; without it the paper's set-up")
       ->type_name("FILE");
@@ -240,7 +240,7 @@ void add_lab_trace(CLI::App& lab, int& exit_code) {
   CLI::Option* const at =
       command
           ->add_option("--at", flags->at,
-                       "Instead: the inside of the machines at this time; repeatable")
+                       "Show snapshots of the machines at this time instead; repeatable")
           ->type_name("TIME")
           ->allow_extra_args(false);
   add_uint(*command, "--limit", flags->limit, 1, 1'000'000, "Lines at most; the rest is counted");
@@ -250,11 +250,11 @@ void add_lab_trace(CLI::App& lab, int& exit_code) {
       command
           ->add_flag(
               "--accounting", flags->accounting,
-              "Instead: the budget and the use of each instruction, and what --unpriced shows")
+              "Show the budget and the use of each instruction instead, and the list of --unpriced")
           ->excludes(at);
   command
       ->add_flag("--unpriced", flags->unpriced,
-                 "Instead: the code that runs between two instructions without a price")
+                 "Show the code that runs without a price between two instructions instead")
       ->excludes(at)
       ->excludes(accounting);
   command

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// The command `tributary lab trace`: what happens to packets inside the modelled machines of a
-/// scenario, as text and JSON lines; or their inside at given times.
+/// The command `tributary lab trace`: the events of packets inside the modelled machines of a
+/// scenario, as text and JSON lines; or snapshots of the machines at given times.
 ///
 /// Tests: tests/cli/lab/trace_command_test.cc
 #pragma once

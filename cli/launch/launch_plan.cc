@@ -106,7 +106,7 @@ struct PythonCommand {
   std::vector<std::string> target;  ///< A script, or -m and a module, and its arguments.
 };
 
-/// True for python, python3, python3.11 and paths to them.
+/// Returns true for python, python3, python3.11 and paths to them.
 bool is_interpreter(const std::string& name) {
   constexpr std::string_view kName = "python";
   const std::string base = std::filesystem::path(name).filename();
@@ -129,7 +129,7 @@ std::optional<PythonCommand> split_interpreter(const std::vector<std::string>& c
                        .target = {at, command.end()}};
 }
 
-/// Returns what an interpreter shall run; none if the command is another program.
+/// Splits the command into interpreter, flags and script or module; none for any other program.
 Result<std::optional<PythonCommand>> python_command(const LaunchConfig& config,
                                                     const LaunchSurroundings& around) {
   const std::string& name = config.command.front();
@@ -175,7 +175,7 @@ Result<ProgramPlan> plan_command(const LaunchConfig& config, const LaunchSurroun
   return plan;
 }
 
-/// True if HOST:PORT has a port. torch would end in a traceback of each rank otherwise.
+/// Returns true if HOST:PORT has a port. torch would end in a traceback of each rank otherwise.
 bool has_port(const std::string& master) {
   const size_t colon = master.rfind(':');
   if (colon == std::string::npos) return false;

@@ -106,8 +106,8 @@ struct LaunchPlan {
   /// Checks the requirements of a Python script; prints one line if one is missing.
   std::optional<ProgramPlan> check;
   std::vector<ProgramPlan> aggregators;
-  size_t shares = 1;  ///< Shares of a tensor, on all machines. Each has an aggregator.
-  std::chrono::seconds aggregators_linger{};  ///< They may go on for this long at the end.
+  size_t shares = 1;  ///< Shares of a tensor on all machines, each with an aggregator.
+  std::chrono::seconds aggregators_linger{};  ///< Time that the aggregators may linger at the end.
   std::vector<ProgramPlan> ranks;             ///< Shape [processes].
   std::vector<int> rank_cpus;                 ///< CPUs of the ranks; empty: any.
 };

@@ -22,6 +22,18 @@ constexpr const char* kTokenFileFlag = "--token-file";
 /// How a server refers to the body of a request. See control/job_routes.h.
 constexpr std::string_view kOfBody = "body: ";
 
+/// Returns the first token of a file. Skips comments as control::parse_tokens() does, which the
+/// server uses for its own file. Empty: there is none.
+std::string first_token(const std::string& text) {
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string word;
+    if (words >> word && !word.starts_with('#')) return word;
+  }
+  return {};
+}
+
 Result<ChosenServer> server_at(const ServerChoice& choice) {
   std::string url = choice.url;
   while (url.ends_with('/')) url.pop_back();
@@ -35,8 +47,8 @@ Result<ChosenServer> server_at(const ServerChoice& choice) {
   const auto text =
       auth::read_private_file(kTokenFileFlag, choice.token_file, control::kTokenFileBytesMax);
   if (!text) return tl::unexpected(text.error());
-  std::string token;
-  if (!(std::istringstream(*text) >> token)) {
+  const std::string token = first_token(*text);
+  if (token.empty()) {
     return failure(
         fmt::format("{} {}: there is no token to read", kTokenFileFlag, choice.token_file));
   }
@@ -69,7 +81,8 @@ void add_server_name(CLI::App& command, ServerChoice& choice) {
           ->excludes(name);
   command
       .add_option(kTokenFileFlag, choice.token_file,
-                  "With --url: file whose first word is the token; only its owner may read it")
+                  "With --url: file whose first word, after comments, is the token; only its owner "
+                  "may read it")
       ->type_name("FILE")
       ->needs(url);
 }

@@ -174,7 +174,8 @@ void add_record_command(CLI::App& app, int& exit_code) {
   add_json_output(*show, flags->server);
   show->add_option("--perfetto", flags->perfetto,
                    "Write Chrome trace JSON for ui.perfetto.dev to this file instead")
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->excludes("--json");
 }
 
 }  // namespace tributary::cli

@@ -206,8 +206,8 @@ Result<json> status_of(const control::ServerAddress& server, json earlier) {
   return status;
 }
 
-/// Returns what --watch prints before a screen: a terminal is cleared, and in a file or pipe an
-/// empty line divides two screens.
+/// Returns the text before each screen of --watch: it clears a terminal; in a file or pipe it is an
+/// empty line between two screens.
 const char* before_screen(bool is_first) {
   if (isatty(STDOUT_FILENO) == 1) return kClearScreen;
   return is_first ? "" : "\n";

@@ -31,8 +31,9 @@ struct PlanFlags {
   std::string workers;
   std::string servers = "0";  ///< Spare machines, which only aggregate.
   bool colocated = true;      ///< Workers' machines run aggregators.
-  double link_gbit = 10;      ///< Of machines without a rate of their own.
-  double sum_gbit = std::numeric_limits<double>::infinity();  ///< Of the same.
+  double link_gbit = 10;      ///< Link rate of machines without an @GBIT.
+  double sum_gbit =
+      std::numeric_limits<double>::infinity();  ///< Rate at which these machines add gradients.
 };
 
 struct PlanMachines {
@@ -41,7 +42,7 @@ struct PlanMachines {
 };
 
 /// Returns the machines. Those of a number are called worker0, worker1, … and server0, server1, …
-/// Refuses what check_machines() refuses.
+/// Refuses the machines that check_machines() refuses.
 [[nodiscard]] Result<PlanMachines> read_plan_machines(const PlanFlags& flags);
 
 }  // namespace tributary::cli

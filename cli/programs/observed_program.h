@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// A packet program on live traffic as the log and the control API see it. Programs outside this
-/// tree have neither, so their libraries lack this.
+/// A packet program on live traffic, as the log and the control API show it. Programs outside this
+/// tree have no log and no control API, so the installed libraries leave this file out.
 ///
 /// Threads: As LiveService::core_states().
 /// Errors:  None.

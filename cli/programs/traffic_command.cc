@@ -31,13 +31,6 @@ constexpr double kFloodFactor = 10.0;
 /// Default reflectors of an amplification flood; the other kinds draw from many more sources.
 constexpr uint32_t kReflectors = 2'000;
 
-CLI::Option* add_decimal(CLI::App& command, const char* flag, double& value, double min, double max,
-                         const std::string& help) {
-  return add_key(command, flag, {.type = KeyType::kNumber, .number_min = min, .number_max = max},
-                 fmt::format("{}", value), help,
-                 [&value](const KeyValue& written) { value = std::get<double>(written); });
-}
-
 CLI::Option* add_seconds(CLI::App& command, const char* flag, Duration& value, double min_s,
                          const std::string& help) {
   return add_key(

@@ -4,14 +4,13 @@
 #include <pthread.h>
 #include <unistd.h>
 
-#include <array>
 #include <atomic>
 #include <csignal>
 #include <ctime>
-#include <string_view>
 #include <utility>
 
 #include "base/assert.h"
+#include "base/signal_safe_text.h"
 #include "cli/ending_signals.h"
 
 namespace tributary::cli {
@@ -30,20 +29,6 @@ struct State {
 State* state = nullptr;
 std::atomic<bool> signal_has_come{false};
 
-void write_error(std::string_view text) {
-  static_cast<void>(::write(STDERR_FILENO, text.data(), text.size()) >= 0);
-}
-
-void write_number(uint32_t number) {
-  std::array<char, 10> digits{};
-  size_t first = digits.size();
-  do {
-    digits[--first] = static_cast<char>('0' + number % 10);
-    number /= 10;
-  } while (number > 0);
-  write_error({digits.data() + first, digits.size() - first});
-}
-
 /// Uses functions that POSIX allows in a handler.
 void take_signal(int) {
   if (!signal_has_come.exchange(true) || state == nullptr) return;
@@ -54,9 +39,9 @@ void take_signal(int) {
     const timespec pause{.tv_sec = 0, .tv_nsec = kAskEveryMs * 1'000'000L};
     nanosleep(&pause, nullptr);
   }
-  write_error(state->before_core);
-  write_number(*late);
-  write_error(state->after_core);
+  write_error_text(state->before_core);
+  write_error_number(*late);
+  write_error_text(state->after_core);
   _exit(1);
 }
 

@@ -71,7 +71,7 @@ int refuse(const Error& error) { return cli::refuse(kTitle, error); }
 
 Result<void> check_cores(uint32_t cores) {
   if ((cores & (cores - 1)) == 0) return {};
-  return failure(fmt::format("--cores {} is not allowed; allowed is a power of two up to {}", cores,
+  return failure(fmt::format("--cores {} is not allowed; allowed: a power of two up to {}", cores,
                              io::kUdpQueuesMax));
 }
 
@@ -147,19 +147,24 @@ Result<server::ApplianceConfig> complete(const ServeFlags& flags) {
 }
 
 /// Returns the settings that every server has, for GET /v1/config.
-nlohmann::json common_settings(const CoreFlags& flags, const std::vector<int>& cpus) {
-  return {{"cores", flags.cores},
-          {"spin_us", flags.spin_us},
-          {"cpu_percent", flags.cpu_percent},
+nlohmann::json common_settings(const ServeFlags& flags, const std::vector<int>& cpus) {
+  const std::string& http = flags.control.http;
+  return {{"cores", flags.cores.cores},
+          {"spin_us", flags.cores.spin_us},
+          {"cpu_percent", flags.cores.cpu_percent},
           {"cpus", cpus},
-          {"buffer_mb", flags.buffer_mb}};
+          {"buffer_mb", flags.cores.buffer_mb},
+          {"http", http.empty() ? nlohmann::json() : nlohmann::json(http)}};
 }
 
 nlohmann::json settings_of(const ServeFlags& flags, const server::ApplianceConfig& config) {
-  nlohmann::json settings = common_settings(flags.cores, config.cpus);
+  nlohmann::json settings = common_settings(flags, config.cpus);
   settings["memory_mb"] = config.memory_mb;
   settings["local"] = config.local;
   settings["directory"] = config.directory.has_value();
+  settings["linger_s"] = flags.linger_s;
+  settings["record_events"] = config.record_events;
+  settings["record_stall_ms"] = in_milliseconds(flags.record.stall_after);
   return settings;
 }
 
@@ -275,7 +280,7 @@ int run_switchml(const ServeFlags& flags) {
   if (!started) return refuse(started.error());
   server::SwitchmlAppliance& appliance = **started;
   const std::string listen = appliance.local().to_string();
-  nlohmann::json settings = common_settings(flags.cores, config->cpus);
+  nlohmann::json settings = common_settings(flags, config->cpus);
   settings["memory_mb"] = config->memory_mb;
   settings["sessions"] = config->book.shard.sessions_max;
   settings["slots"] = config->book.shard.slots_max;
@@ -337,7 +342,7 @@ int run_program(const ServeFlags& flags) {
   ObservedProgram observed(live.name(), live.place(), live.running());
   server::ServerLog log(flags.log, observed);
   Service service = live.service(kTitle, live_flags, log.log());
-  nlohmann::json settings = common_settings(flags.cores, *cpus);
+  nlohmann::json settings = common_settings(flags, *cpus);
   settings["program"] = flags.program;
   auto control = ServedControl::start(flags.control, {.server = observed,
                                                       .log = log,

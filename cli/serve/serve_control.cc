@@ -5,11 +5,10 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <functional>
 #include <optional>
-#include <string_view>
 
+#include "auth/secret.h"
 #include "cli/settings.h"
 #include "cli/version.h"
 #include "io/udp/socket_address.h"
@@ -21,8 +20,8 @@ namespace {
 
 /// The name of the systemd credential (LoadCredential=) that may hold the token.
 constexpr const char* kTokenCredential = "tributary-http-token";
-/// The credential's text if the operator has made no token (SetCredential= in tributary@.service).
-constexpr std::string_view kNoToken = "none";
+/// Begins errors about the credential.
+constexpr const char* kOfCredential = "the token (of a service: /etc/tributary/NAME.http-token) in";
 
 /// Returns the folder of this service's credentials; empty outside a service.
 std::string credentials_folder() {
@@ -41,11 +40,7 @@ bool is_credential(const std::string& path) {
 std::string token_credential() {
   if (credentials_folder().empty()) return {};
   std::string path = fmt::format("{}/{}", credentials_folder(), kTokenCredential);
-  std::ifstream file(path, std::ios::binary);
-  std::string text(kNoToken.size() + 1, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<size_t>(file.gcount()));
-  return text.empty() || text == kNoToken ? std::string() : path;
+  return auth::has_credential(path) ? path : std::string();
 }
 
 Result<std::unique_ptr<control::HttpServer>> listen(const std::string& name,
@@ -95,7 +90,8 @@ Result<void> ServedControl::start_http(const ControlFlags& flags) {
       flags.http_token_file.empty() ? token_credential() : flags.http_token_file;
   if (!path.empty()) {
     auto file = control::TokenFile::open(
-        "--http-token-file", path, [this](const auto& error) { note_tokens(error); },
+        flags.http_token_file.empty() ? kOfCredential : "--http-token-file", path,
+        [this](const auto& error) { note_tokens(error); },
         /*group_may_read=*/is_credential(path));
     if (!file) return tl::unexpected(file.error());
     token_file_ = *std::move(file);
@@ -103,7 +99,8 @@ Result<void> ServedControl::start_http(const ControlFlags& flags) {
   } else if (!io::is_loopback(*at)) {
     return failure(
         fmt::format("--http {}: other machines can reach this address; give --http-token-file, or "
-                    "an address of 127.0.0.0/8",
+                    "as a service write /etc/tributary/NAME.http-token and restart, or give an "
+                    "address of 127.0.0.0/8",
                     flags.http));
   }
   gate_ = std::make_unique<control::TokenGate>(std::move(tokens), at->port);

@@ -84,7 +84,7 @@ class ServedControl {
   std::unique_ptr<control::TokenFile> token_file_;  ///< Null: no TCP port, or no token.
   std::unique_ptr<control::TokenGate> gate_;        ///< Null: no TCP port.
   std::unique_ptr<control::Api> api_;
-  // Their threads end first, because they use what stands above.
+  // Declared last, so that their threads end before the members above, which they use.
   std::unique_ptr<control::Observer> observer_;
   std::unique_ptr<control::HttpServer> server_;  ///< Null: no control socket.
   std::unique_ptr<control::HttpServer> http_;    ///< Null: no TCP port.

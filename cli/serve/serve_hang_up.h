@@ -13,10 +13,10 @@
 
 namespace tributary::cli {
 
-/// Returns what SIGHUP does. Empty if there is no file: SIGHUP then ends the server, for example
-/// when its terminal is closed.
+/// Returns the handler of SIGHUP. Empty if there is no file: SIGHUP then ends the server, for
+/// example when its terminal is closed.
 /// @param settings,log Must outlive the returned function.
-/// @param before       Called first, for what the server can read again.
+/// @param before       Called first, to read other files again, such as the tokens.
 [[nodiscard]] std::function<void()> on_hang_up(
     const Settings& settings, server::Log& log, std::function<void()> before = [] {});
 

@@ -47,7 +47,7 @@ Result<void> check_record_flags(const CLI::App& command, const server::RecordCon
                                 uint32_t cores) {
   if (!std::has_single_bit(config.events)) {
     return failure(
-        fmt::format("--record-events {} is not allowed; allowed is a power of two from {} to {}",
+        fmt::format("--record-events {} is not allowed; allowed: a power of two from {} to {}",
                     config.events, kEventsMin, recorder::kEventsMax));
   }
   const uint64_t bytes = uint64_t{config.events} * cores * sizeof(recorder::Event);

@@ -19,8 +19,8 @@
 #include "cli/worker/worker_run.h"
 #include "host/aggregator_list.h"
 #include "host/send_gate.h"
+#include "host/silence_watch.h"
 #include "host/switchml/switchml_config.h"
-#include "host/trio_ml/silence_watch.h"
 #include "host/worker_port.h"
 #include "io/devices/device_port.h"
 #include "wire/switchml.h"
@@ -196,7 +196,7 @@ void add_tensor_flags(CLI::App& command, WorkerFlags& flags) {
 void add_fault_flags(CLI::App& command, WorkerFlags& flags) {
   WorkerOptions& options = flags.options;
   const auto add_probability = [&command](const char* flag, double& value, const char* help) {
-    command.add_option(flag, value, help)->check(CLI::Range(0.0, 1.0))->capture_default_str();
+    add_decimal(command, flag, value, 0, 1, help);
   };
   add_probability("--loss", options.faults.loss, "Probability that a packet is lost, each way");
   add_probability("--duplicate", options.faults.duplicate,
@@ -255,7 +255,8 @@ std::string complete_protocol(WorkerFlags& flags) {
                        to_string(is_switchml ? Protocol::kTrioMl : Protocol::kSwitchml));
   }
   if (options.server.empty() && options.switchml.control.empty()) {
-    return fmt::format("--server is required{}", is_switchml ? ", or --control" : "");
+    return fmt::format("--server is missing; allowed: HOST:PORT of the aggregator{}",
+                       is_switchml ? ", or --control" : "");
   }
   if (!is_switchml) {
     const std::string refusal = complete_local(flags);
@@ -383,7 +384,7 @@ int run(WorkerFlags& flags) {
   if (refusal.empty()) refusal = complete_owner(flags);
   if (refusal.empty()) refusal = check_asynchronous(flags.options);
   if (!refusal.empty()) {
-    print_error("tributary: {}\n", refusal);
+    print_error("tributary worker: {}\n", refusal);
     return kExitUsage;
   }
   WorkerInterrupt interrupt;

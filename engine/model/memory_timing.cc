@@ -112,21 +112,28 @@ MemoryReply MemoryTiming::access(RmwKind kind, const void* target, uint32_t size
   return last;
 }
 
+uint32_t MemoryTiming::requests_of(const microcode::Xtxn& xtxn, uint32_t train) {
+  if (xtxn.kind != XtxnKind::kHashScan) return train;
+  const uint32_t records = std::max(xtxn.size_bytes / memory::kRefFlagBytes, 1U) * train;
+  return (records + kRecordsPerScan - 1) / kRecordsPerScan;
+}
+
 MemoryReply MemoryTiming::access(const microcode::Xtxn& xtxn, Instant at, uint32_t train) {
   if (xtxn.kind == XtxnKind::kTailRead || xtxn.kind == XtxnKind::kTailWrite) {
     return {at + parameters_.tail_read_latency, Duration(), Duration(), LatencyPart::kTail};
   }
   const RmwKind kind = rmw_kind(xtxn.kind);
+  const uint32_t requests = requests_of(xtxn, train);
   if (!is_hash(xtxn.kind)) {
     // Every operation moves at least one word; an empty one still takes a cycle.
-    return access(kind, xtxn.target, std::max(xtxn.size_bytes, 1U), at, train);
+    return access(kind, xtxn.target, std::max(xtxn.size_bytes, 1U), at, requests);
   }
   const uint32_t size_bytes = xtxn.kind == XtxnKind::kHashScan
                                   ? kRecordsPerScan * parameters_.ref_flag_bytes
                                   : std::max(xtxn.size_bytes, 1U);
   // The buckets first, then the record.
-  MemoryReply reply = xtxn.table == nullptr ? access(kind, xtxn.target, size_bytes, at, train)
-                                            : visit_buckets(xtxn, kind, at, train);
+  MemoryReply reply = xtxn.table == nullptr ? access(kind, xtxn.target, size_bytes, at, requests)
+                                            : visit_buckets(xtxn, kind, at, requests);
   reply.done_at = reply.done_at + parameters_.hash_latency;
   reply.part = LatencyPart::kHash;
   return reply;
@@ -149,6 +156,12 @@ MemoryReply MemoryTiming::visit_buckets(const microcode::Xtxn& xtxn, RmwKind kin
 Duration MemoryTiming::backlog(uint32_t index, Instant at) const {
   if (exact_) return std::max(Duration(), banks_[index].busy_until() - at);
   return ledgers_[index].reserved_from(at);
+}
+
+uint64_t MemoryTiming::overflow_count() const {
+  uint64_t count = 0;
+  for (const SlotLedger& ledger : ledgers_) count += ledger.overflow_count();
+  return count;
 }
 
 Duration MemoryTiming::backpressure(const void* target, Instant at) {

@@ -63,9 +63,13 @@ class MemoryTiming {
 
   /// Times an XTXN that a program issues at `at`. An XTXN of more than 64 bytes becomes several
   /// requests at once; the reply is complete with the last of them.
-  /// @param train Number of equal requests that this one stands for. They take the bank's time, but
-  ///              the reply waits only for the first.
+  /// @param train Number of equal packets, or records, that this request stands for. Their
+  ///              requests_of() take the bank's time, but the reply waits only for the first.
   [[nodiscard]] MemoryReply access(const microcode::Xtxn& xtxn, Instant at, uint32_t train);
+
+  /// Returns the requests of a train: one of each packet. A scan visits up to 64 records, so one
+  /// scan may visit those of several packets.
+  [[nodiscard]] static uint32_t requests_of(const microcode::Xtxn& xtxn, uint32_t train);
 
   /// Times a request for 32-bit adds to, or reads of, `size_bytes` at `target`.
   [[nodiscard]] MemoryReply access(memory::RmwKind kind, const void* target, uint32_t size_bytes,
@@ -84,7 +88,7 @@ class MemoryTiming {
                : serve_burst(bank, arrived_at, service, train);
     busy_[bank] += service * train;
     if (for_timer_) [[unlikely]]
-      timer_busy_[bank] += service;
+      timer_busy_[bank] += service * train;
     counters_.requests += train;
     counters_.bytes += uint64_t{size_bytes} * train;
     counters_.busy += service * train;
@@ -116,6 +120,8 @@ class MemoryTiming {
   [[nodiscard]] Duration busy(uint32_t index) const { return busy_[index]; }
   /// Returns the part of busy() for requests of timer threads.
   [[nodiscard]] Duration timer_busy(uint32_t index) const { return timer_busy_[index]; }
+  /// Returns the number of requests whose time the ledgers of kBurst could not reserve.
+  [[nodiscard]] uint64_t overflow_count() const;
   /// Tells whether the next requests are those of a timer thread.
   void set_for_timer(bool for_timer) { for_timer_ = for_timer; }
 

@@ -37,6 +37,12 @@ ModelMachine::~ModelMachine() {
   for (const auto& post : posts_) post->complete_ = true;  // Abandoned together with the machine.
 }
 
+uint64_t ModelMachine::overflow_count() const {
+  uint64_t count = timing_.overflow_count();
+  for (const SlotLedger& slots : issue_slots_) count += slots.overflow_count();
+  return count;
+}
+
 // --- Starting threads ---------------------------------------------------------------------------
 
 void ModelMachine::begin_start(ModelThread* thread) {
@@ -299,7 +305,7 @@ void ModelMachine::begin_xtxn(const microcode::Xtxn& xtxn, const Place& place) {
   meter_->issue_xtxn(place);
   ModelThread& thread = current();
   meter_->count_step(thread.steps, place);
-  xtxns_[static_cast<uint32_t>(xtxn.kind)] += thread.packet.train;
+  xtxns_[static_cast<uint32_t>(xtxn.kind)] += MemoryTiming::requests_of(xtxn, thread.packet.train);
 }
 
 void ModelMachine::end_packet(const Place& place) {

@@ -61,10 +61,8 @@ struct ModelMachineCounters {
 /// - `exact`: an issued XTXN is an event. At its time the target serves it (runs the service) and
 ///   takes the bank's time, in order of arrival. The reply is another event.
 /// - `burst`: both happen when the thread issues the XTXN, and the reply is the only event.
-///
 /// Both serve every service whole, so both are interleavings that microcode/machine.h allows.
-/// A sent payload is copied into the packet buffer, as Trio's result loop does, so the program may
-/// change it at once.
+/// A sent payload is copied into the packet buffer, so the program may change it at once.
 ///
 /// Elided payloads: a packet larger than its stored bytes is added without touching a lane. Until
 /// some payload has been added, the machine touches no lane at all and stores only the first
@@ -110,12 +108,14 @@ class ModelMachine {
   [[nodiscard]] PacketStore& packets() { return packets_; }
   [[nodiscard]] bool elided() const { return elided_; }
   void set_elided() { elided_ = true; }
-  /// Whether sums can hold values.
+  /// Returns whether sums can hold values.
   [[nodiscard]] bool has_lanes() const { return !elided_ || lanes_seen_; }
   /// Returns the number of threads whose hash deletion has freed memory from which others may still
   /// send: the reply is on its way.
   [[nodiscard]] uint32_t deletes_answered() const { return deletes_answered_; }
   [[nodiscard]] const MemoryTiming& memory_timing() const { return timing_; }
+  /// Returns the number of reservations, of banks and of issue slots, beyond the ledgers' reach.
+  [[nodiscard]] uint64_t overflow_count() const;
   [[nodiscard]] const ModelMachineCounters& counters() const { return counters_; }
 
   /// Returns the measured instructions, and the code without a price.

@@ -84,11 +84,11 @@ struct Row {
   [[nodiscard]] Result<void> check(double value) const {
     // Negated, so that NaN is refused too.
     if (!(value >= least && value <= most)) {
-      return failure(fmt::format("{}={} is not allowed; allowed is {} to {} {}", name, value, least,
+      return failure(fmt::format("{}={} is not allowed; allowed: {} to {} {}", name, value, least,
                                  most, unit));
     }
     if (!is_time() && static_cast<double>(static_cast<uint64_t>(value)) != value) {
-      return failure(fmt::format("{}={} is not allowed; allowed are whole numbers", name, value));
+      return failure(fmt::format("{}={} is not allowed; allowed: whole numbers", name, value));
     }
     return {};
   }
@@ -144,7 +144,7 @@ const std::array<Row, 28> kRows{{
 Result<Parameters> preset(uint32_t generation) {
   if (generation < 1 || generation > kGenerations) {
     return failure(
-        fmt::format("generation={} is not allowed; allowed is 1 to {}", generation, kGenerations));
+        fmt::format("generation={} is not allowed; allowed: 1 to {}", generation, kGenerations));
   }
   Parameters parameters;
   parameters.generation = generation;
@@ -165,14 +165,14 @@ Result<void> check(const Parameters& parameters) {
     if (const auto checked = row.check(row.get(parameters)); !checked) return checked;
   }
   if (!std::has_single_bit(parameters.dram_cache_bytes)) {
-    return failure(fmt::format("dram_cache_bytes={} is not allowed; allowed are powers of two",
+    return failure(fmt::format("dram_cache_bytes={} is not allowed; allowed: powers of two",
                                parameters.dram_cache_bytes));
   }
   const Duration least =
       std::min({parameters.sram_latency, parameters.dram_latency, parameters.dram_cache_latency});
   if (parameters.crossbar_latency > least) {
     return failure(fmt::format(
-        "crossbar_latency_ns={} is not allowed; allowed is at most the shortest memory latency, {}",
+        "crossbar_latency_ns={} is not allowed; allowed: at most the shortest memory latency, {}",
         in_nanoseconds(parameters.crossbar_latency), in_nanoseconds(least)));
   }
   return {};

@@ -30,8 +30,8 @@ enum class Fidelity : uint8_t {
 struct Parameters {
   uint32_t generation = 5;  ///< 1 to 6; 5 is the paper's testbed (Trio paper §6.1).
   Fidelity fidelity = Fidelity::kBurst;
-  /// Longest train of packets that arrives as one. It sets how finely kBurst counts the banks'
-  /// time.
+  /// Longest train of packets that arrives as one. Each record that a timer thread visits stands
+  /// for as many. It also sets how finely kBurst counts the banks' time.
   uint32_t train_max = 1;
 
   // --- Packet processing engines ---

@@ -35,7 +35,9 @@ PfeCore::PfeCore(EventCore& core, const Parameters& parameters, memory::SharedMe
       banks_used_(core.now()),
       crossbar_used_(core.now()),
       active_(core.now()),
-      mark_(mark_now()) {}
+      mark_(mark_now()) {
+  TRIB_ASSERT(parameters.train_max <= parameters.thread_count());
+}
 
 // --- Arriving -----------------------------------------------------------------------------------
 
@@ -88,8 +90,8 @@ void PfeCore::dispatch() {
   for (;;) {
     const uint32_t free = parameters_.thread_count() - dispatch_.busy_count();
     if (!timers_waiting_.empty()) {
-      if (free == 0) break;
       ModelThread& thread = *timers_waiting_.front();
+      if (free < thread.packet.train) break;
       timers_waiting_.pop_front();
       start_timer(thread);
     } else if (egress_ready_count_ > 0) {
@@ -206,12 +208,14 @@ void PfeCore::stop() {
 
 ModelThread& PfeCore::new_timer_thread() {
   ModelThread& thread = take_thread(/*has_packet=*/false);
+  // A record that it visits stands for as many as a packet does.
+  thread.packet.train = parameters_.train_max;
   timers_waiting_.push_back(&thread);
   return thread;
 }
 
 void PfeCore::start_timer(ModelThread& thread) {
-  take_ppe_threads(thread, 1);
+  take_ppe_threads(thread, thread.packet.train);
   counted_.timer_threads++;
   machine_.run(thread);
 }

@@ -5,8 +5,8 @@
 ///
 /// Units:   Virtual time. Sizes are of UDP payloads, or of frames.
 /// Threads: One. The sink may call arrive().
-/// Errors:  A packet that is too long or finds the buffer full is dropped and counted. A train
-///          longer than the number of threads is a bug; so is a program that starts no thread.
+/// Errors:  A packet that is too long or finds the buffer full is dropped and counted. A train, or
+///          train_max, above the number of threads is a bug; so is a program that starts no thread.
 /// Memory:  The packet buffer's address space is taken in the constructor; its pages cost nothing
 ///          until packets wait. Thread objects grow to the peak number in use.
 /// Tests:   tests/engine/model/pfe_test.cc, tests/engine/model/pfe_trace_test.cc, and others there
@@ -59,7 +59,8 @@ class PfeSink {
 ///
 /// A packet of train k waits in the packet buffer until k threads are free; they start on the PPEs
 /// with the fewest threads at work. It takes the PPEs' and banks' time of k packets; its latency is
-/// one packet's, including its waits. Timer threads take the next free thread, before packets do.
+/// one packet's, including its waits. A timer's thread takes the next free thread, before packets
+/// do; with trains it takes as many as the longest train, and the time of as many records.
 ///
 /// Packets that a packet's thread sends leave when all earlier packets of its flow (its source
 /// address) have ended. Packets that a timer's thread sends leave when it pauses or ends.
@@ -264,6 +265,7 @@ class PfeCore : private ThreadKeeper {
     std::vector<Duration> bank_timer_busy;
     std::vector<uint64_t> marks;
     uint64_t held = 0;
+    uint64_t overflows = 0;
   };
   [[nodiscard]] Mark mark_now() const;
   Mark mark_;

@@ -34,6 +34,7 @@ PfeCore::Mark PfeCore::mark_now() const {
   }
   for (const auto& row : accesses().instructions()) mark.marks.push_back(row.executed);
   mark.held = reorder_.counters().held;
+  mark.overflows = machine_.overflow_count();
   return mark;
 }
 
@@ -117,6 +118,7 @@ void PfeCore::fill_counts(Report& report) const {
   report.cache_misses = memory.cache_misses - mark_.memory.cache_misses;
   report.bank_queued = memory.queued - mark_.memory.queued;
   report.crossbar_held = memory.crossbar_held - mark_.memory.crossbar_held;
+  report.reservations_overflowed = machine_.overflow_count() - mark_.overflows;
 }
 
 void PfeCore::fill_instructions(Report& report) const {

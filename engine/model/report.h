@@ -93,8 +93,11 @@ struct Report {
   uint64_t memory_requests = 0;
   uint64_t cache_hits = 0;
   uint64_t cache_misses = 0;
-  Duration bank_queued;           ///< Waits behind other requests, summed.
-  Duration crossbar_held;         ///< Part of bank_queued spent in the crossbar (backpressure).
+  Duration bank_queued;    ///< Waits behind other requests, summed.
+  Duration crossbar_held;  ///< Part of bank_queued spent in the crossbar (backpressure).
+  /// Reservations of banks and issue slots beyond SlotLedger::kReach. Part of their work takes no
+  /// time, so the times of a run that has any are too short.
+  uint64_t reservations_overflowed = 0;
   double bank_share_fullest = 0;  ///< Share of the busiest bank, while any thread was at work.
   /// ResourceUse's numbers for the bank that limits the rate of packets.
   double bank_packet_work_s = 0;

@@ -4,10 +4,10 @@
 /// loop reserves its last request before another thread reserves its first.
 ///
 /// Model:   Time is cut into slots of equal width, and a slot holds as much work as it is wide. A
-///          reservation takes the free time from its slot on, in as many slots as it needs. Inside
-///          a slot, work counts as packed to the beginning, so arrival order is lost there. The
-///          error is at most one slot.
-/// Bounds:  A ring of kLength. Work beyond the ring goes to its last slot and is counted.
+///          reservation takes the free time from its slot on, in as many slots as it needs. The
+///          order of arrival inside a slot is lost, so the error is at most one slot.
+/// Bounds:  A ring of kLength, of which a reservation reaches kReach ahead. The rest of its work
+///          takes none of the resource's time, and overflow_count() counts the reservation.
 /// Units:   Work is time of the resource.
 /// Threads: One. All memory is taken in the constructor.
 /// Tests:   tests/engine/model/slot_ledger_test.cc
@@ -31,6 +31,8 @@ class SlotLedger {
   /// 1920 threads x 256 requests x 32 ns / 12 banks = 1.3 ms.
   static constexpr uint32_t kSlots = 8192;
   static constexpr Duration kLength = kSlotWidth * kSlots;
+  /// How far ahead a reservation reaches: half of the ring, clear of slots reserved earlier.
+  static constexpr Duration kReach = kLength / 2;
   /// A slot is at least as wide as this many requests of the longest kind, those of trains. Few
   /// wide slots stay in the processor's cache. Assumed; docs/model.md has the error.
   static constexpr int64_t kRequestsPerSlot = 2;
@@ -61,7 +63,7 @@ class SlotLedger {
   /// Returns the work reserved from `at` on; of the slot at `at`, only the part not yet over.
   [[nodiscard]] Duration reserved_from(Instant at) const;
 
-  /// Returns the number of reservations that did not fit into the ring.
+  /// Returns the number of reservations that found too little room within kReach.
   [[nodiscard]] uint64_t overflow_count() const { return overflow_count_; }
 
  private:
@@ -77,7 +79,7 @@ class SlotLedger {
     return slot;
   }
   [[nodiscard]] uint32_t width_ticks() const { return uint32_t{1} << shift_; }
-  /// Slots that a reservation may reach: half of the ring, clear of slots reserved earlier.
+  /// Returns the slots in kReach.
   [[nodiscard]] uint64_t reach() const { return slots_.size() / 2; }
   [[nodiscard]] Instant reserve_further(Instant at, Duration work);
   /// Returns the first slot with room at or after `number`; shortens the path of later searches.

@@ -83,7 +83,7 @@ uint64_t element_bytes(int32_t type) {
       return 2;
     default:
       refuse(fmt::format(
-          "type={} is not allowed; allowed is TRIBUTARY_INT32, _FLOAT32, _FLOAT16 or _BFLOAT16",
+          "type={} is not allowed; allowed: TRIBUTARY_INT32, _FLOAT32, _FLOAT16 or _BFLOAT16",
           type));
   }
 }
@@ -95,7 +95,7 @@ ReduceOp op_of(int32_t op) {
     case TRIBUTARY_MEAN:
       return ReduceOp::kMean;
     default:
-      refuse(fmt::format("op={} is not allowed; allowed is TRIBUTARY_SUM or TRIBUTARY_MEAN", op));
+      refuse(fmt::format("op={} is not allowed; allowed: TRIBUTARY_SUM or TRIBUTARY_MEAN", op));
   }
 }
 

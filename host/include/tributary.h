@@ -150,8 +150,8 @@ typedef struct tributary_event {
   uint32_t reserved;  ///< 0.
   /// Ranks waited for, missing or lagging: rank r is bit r % 64 of word r / 64. All 0: unknown.
   uint64_t ranks[4];
-  uint64_t blocks;     ///< Of a degraded operation; else 0.
-  uint64_t waited_ms;  ///< Of a wait for a block; else 0.
+  uint64_t blocks;     ///< Blocks of a degraded operation; else 0.
+  uint64_t waited_ms;  ///< Length of a wait for a block; else 0.
   const char* text;    ///< One line for people. Valid during the call.
 } tributary_event;
 /// Receives events. A thread of the library makes the calls, one at a time, while it does no other
@@ -307,7 +307,7 @@ typedef struct tributary_report {
   uint64_t missing[4];        ///< Ranks that some block lacks: rank r is bit r % 64 of word r / 64.
   uint64_t imprecise_blocks;  ///< Less precise than docs/number-formats.md promises. Since ABI 4.
   uint64_t nonzero;           ///< Floats of this rank's tensor that were not 0. Since ABI 4.
-  uint64_t underflowed;       ///< Those of them that were too small and counted as 0. Since ABI 4.
+  uint64_t underflowed;       ///< Nonzero floats that were too small and counted as 0. Since ABI 4.
   /// Asynchronous jobs: pushes of other ranks since this rank's previous result, over all blocks
   /// and of the block with most. Since ABI 5.
   uint64_t staleness_sum;

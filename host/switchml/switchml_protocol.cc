@@ -9,7 +9,7 @@
 #include "base/byte_order.h"
 #include "base/mutant.h"
 #include "host/formats/number_format.h"
-#include "host/trio_ml/worker_errors.h"
+#include "host/worker_errors.h"
 
 namespace tributary::host {
 

@@ -15,9 +15,9 @@
 #include <deque>
 #include <memory>
 
+#include "host/refusal_watch.h"
 #include "host/switchml/switchml_config.h"
 #include "host/tensor_protocol.h"
-#include "host/trio_ml/refusal_watch.h"
 #include "wire/switchml.h"
 
 namespace tributary::host {

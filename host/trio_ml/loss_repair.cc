@@ -169,7 +169,7 @@ void LossRepair::on_have_run(uint64_t position, bool lost, const RunAnswer& answ
   }
 }
 
-/// Records what the answer to packet `order`, a probe of another position, says about this one.
+/// Applies the answer to a probe of another position, sent as packet `order`, to this position.
 void LossRepair::take_answer(uint64_t position, uint64_t order, bool present, bool complete) {
   Slot& slot = slot_of(position);
   // A position without a contribution is only probed.

@@ -85,7 +85,7 @@ class LossRepair {
   void scan_within_timeout(Instant now);
   [[nodiscard]] Instant next_scan() const { return scan_at_; }
 
-  /// True if take_request() may have something to return.
+  /// Returns true if take_request() may have something to return.
   [[nodiscard]] bool has_requests() const { return !queue_.empty(); }
   /// Removes and returns the first queued position of [base, next) that still has no result.
   [[nodiscard]] std::optional<Request> take_request(uint64_t base, uint64_t next);

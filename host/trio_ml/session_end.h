@@ -19,8 +19,8 @@
 
 #include "base/time.h"
 #include "host/trio_ml/session_join.h"
-#include "host/trio_ml/worker_errors.h"
 #include "host/worker_config.h"
+#include "host/worker_errors.h"
 #include "wire/trio_ml.h"
 
 namespace tributary::host {

@@ -17,13 +17,14 @@ constexpr Duration kJoinEvery = milliseconds(50);
 
 }  // namespace
 
-SessionJoin::SessionJoin(const CommunicatorConfig& config, Instant now)
-    : config_(config), started_at_(now), request_at_(now), period_at_(now) {
+SessionJoin::SessionJoin(const CommunicatorConfig& config, Instant began_at)
+    : config_(config), started_at_(began_at), request_at_(began_at), period_at_(began_at) {
   terms_.gradients = config.gradients;
   terms_.channels = config.threads;
 }
 
 ControlBody SessionJoin::take_request(Instant now) {
+  if (!asked_at_) asked_at_ = now;
   if (now >= period_at_) {
     period_at_ = now + kJoinEvery;
     hurries_ = 0;
@@ -74,8 +75,8 @@ SessionJoin::Reply SessionJoin::on_reply(const wire::Message& message, Instant n
     return Reply::kWaits;
   }
   if (body.reason == Reason::kOtherList) return on_other_list(body, now);
-  if (body.reason == Reason::kTooManyGradients && config_.gradients_flexible && body.value > 0 &&
-      body.value < terms_.gradients) {
+  if (body.reason == Reason::kTooManyGradients && config_.gradients_flexible && body.value > 0) {
+    if (body.value >= terms_.gradients) return Reply::kWaits;  // It answers an earlier request.
     terms_.gradients = body.value;
     hurry(now);
     return Reply::kWaits;
@@ -116,6 +117,7 @@ void SessionJoin::accept(const wire::Message& welcome) {
   terms_.salt = {body.salt_high, body.salt_low};
   terms_.group = body.group;
   terms_.reports = body.reports;
+  terms_.names_receiver = body.names_receiver;
   joined_ = true;
 }
 

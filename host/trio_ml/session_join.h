@@ -20,8 +20,8 @@
 #include "auth/session_seal.h"
 #include "base/endpoint.h"
 #include "base/time.h"
-#include "host/trio_ml/worker_errors.h"
 #include "host/worker_config.h"
+#include "host/worker_errors.h"
 #include "wire/trio_ml.h"
 
 namespace tributary::host {
@@ -40,6 +40,7 @@ struct SessionTerms {
   uint32_t rank_base = 0;         ///< Rank of the aggregator's source 0.
   uint32_t sources = 1;           ///< Sources of this worker's aggregator.
   bool reports = false;           ///< The aggregator takes this worker's counts.
+  bool names_receiver = false;    ///< Results of an asynchronous job name their receiver.
   auth::Salt salt;                ///< Makes the session's MAC keys.
   Endpoint group;                 ///< Multicast group of the results; not set: unicast.
 };
@@ -55,8 +56,9 @@ class SessionJoin {
   enum class Reply : uint8_t { kWaits, kWelcomed, kRefused, kRedirected };
 
   /// The first request is due at once.
-  /// @param config  Must live longer than this object; its `source` must be set.
-  SessionJoin(const CommunicatorConfig& config, Instant now);
+  /// @param config    Must live longer than this object; its `source` must be set.
+  /// @param began_at  The start of the deadline. A later channel's is that of the rank's first one.
+  SessionJoin(const CommunicatorConfig& config, Instant began_at);
 
   [[nodiscard]] bool joined() const { return joined_; }
   /// The terms. Before the welcome: no session, a window of 1, and the worker's own wishes.
@@ -76,21 +78,23 @@ class SessionJoin {
   /// Records that the aggregator sealed a reply with this worker's secret.
   void vouch() { vouched_ = true; }
   /// Tells whether to believe a refusal without a seal. Anybody who reads the traffic can forge
-  /// one, so the worker first waits for a sealed reply.
+  /// one, so the worker first waits for a sealed reply to its requests.
   [[nodiscard]] bool believes_unsealed(Instant now) const {
-    return !vouched_ && now - started_at_ >= wire::kUnsealedAfter;
+    return !vouched_ && asked_at_ && now - *asked_at_ >= wire::kUnsealedAfter;
   }
 
   /// Records that the aggregator's address sends messages of another version of the protocol.
   void note_other_version(uint8_t version) { other_version_ = version; }
   /// Handles a reply to this worker's join. @pre !joined()
   /// A refusal of too many gradients lowers them and asks again if the configuration allows that.
+  /// One that does not lower them answers an earlier request, and is ignored.
   Reply on_reply(const wire::Message& message, Instant now);
 
   /// Returns the reason for the end if the deadline has passed. @pre !joined()
   [[nodiscard]] std::optional<EndReason> check_deadline(Instant now) const;
-  /// Returns a sentence about what the join waits for, kNoticeAfter after its start and then every
-  /// kNoticeEvery; nothing at other times. @pre !joined()
+  /// Returns a sentence that names the ranks or the aggregator that the join waits for,
+  /// kNoticeAfter after its start and then every kNoticeEvery; nothing at other times.
+  /// @pre !joined()
   [[nodiscard]] std::optional<std::string> take_notice(Instant now);
   /// Returns when the next request or the deadline is due. @pre !joined()
   [[nodiscard]] Instant next_deadline() const;
@@ -111,7 +115,7 @@ class SessionJoin {
   static constexpr uint32_t kHurriesMax = 4;
 
   [[nodiscard]] std::string absent_ranks() const;
-  /// Returns what the join waits for, as the reason for its end.
+  /// Returns the ranks or the aggregator that the join waits for, as the reason for its end.
   [[nodiscard]] EndReason waits_for(Duration waited) const;
   void accept(const wire::Message& welcome);
   Reply on_other_list(const wire::ControlBody& body, Instant now);
@@ -119,6 +123,7 @@ class SessionJoin {
 
   const CommunicatorConfig& config_;
   const Instant started_at_;
+  std::optional<Instant> asked_at_;  ///< Time of the first request.
   Instant request_at_;
   Instant period_at_;     ///< When the next periodic request is due.
   uint32_t hurries_ = 0;  ///< Requests since the last periodic one.

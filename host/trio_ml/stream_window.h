@@ -59,13 +59,14 @@ class StreamWindow {
   void submit(Transfer& transfer);
   /// Ends all transfers with this status.
   void end_all(Status status, const std::string& text);
-  /// True if no transfer is in flight.
+  /// Returns true if no transfer is in flight.
   [[nodiscard]] bool idle() const { return transfers_.empty(); }
 
-  /// True if a position may be sent: it is inside the window, and if its gradients need an
+  /// Returns true if a position may be sent: it is inside the window, and if its gradients need an
   /// exponent, the ranks have agreed on that exponent.
   [[nodiscard]] bool can_send() const;
-  /// True if postponed gradients have got their exponent. They are sent before new positions.
+  /// Returns true if postponed gradients have got their exponent. They are sent before new
+  /// positions.
   [[nodiscard]] bool has_ready() const { return !ready_.empty(); }
   /// Puts a position in flight and returns it. @pre can_send()
   uint64_t take_next(Instant now);
@@ -78,7 +79,7 @@ class StreamWindow {
     return position;
   }
   [[nodiscard]] Contents contents(uint64_t position) const;
-  /// True if the position has its result.
+  /// Returns true if the position has its result.
   [[nodiscard]] bool is_done(uint64_t position) const { return place_of(position).done; }
   /// Returns when the position was put in flight; for one that waits for its exponent, when that
   /// was.

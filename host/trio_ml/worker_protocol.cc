@@ -211,6 +211,8 @@ std::optional<Duration> WorkerProtocol::on_packet(std::span<const std::byte> pay
     if (!end_.ended()) counters_.invalid_packets++;
     return {};
   }
+  // A late copy of a reply to the join. Anybody can have recorded it, so it is no sign of life.
+  if (is_join_reply(message.extension.type) && join_.joined()) return {};
   if (!opens(message, payload, now)) {
     if (is_unsealed_reset(message)) {
       resets_.on_refused(repair_.last_heard_at(), now);
@@ -225,7 +227,7 @@ std::optional<Duration> WorkerProtocol::on_packet(std::span<const std::byte> pay
     case MessageType::kWelcome:
     case MessageType::kPending:
     case MessageType::kRefusal:
-      if (!join_.joined()) on_join_reply(message, now);
+      on_join_reply(message, now);
       break;
     case MessageType::kResult:
     case MessageType::kReceipt:
@@ -257,8 +259,18 @@ bool WorkerProtocol::is_for_this_session(const Message& message) const {
     return (key == join_.terms().key || TRIB_MUTANT(kResetUnchecked)) &&
            message.header.src_id == *config_.source;
   }
+  if (is_for_another_source(message)) return false;
   return key == join_.terms().result_key ||
          (TRIB_MUTANT(kForeignSessionResult) && type == MessageType::kResult);
+}
+
+/// Tells whether a message of a sealed session is another member's. All members open the
+/// aggregator's seals, so anybody can pass such a message on to this one.
+bool WorkerProtocol::is_for_another_source(const Message& message) const {
+  if (!seals_.is_sealed() || message.header.src_id == *config_.source) return false;
+  const bool is_answer = config_.asynchronous && join_.terms().names_receiver &&
+                         message.extension.type == MessageType::kResult;
+  return is_answer || is_for_one_source(message);
 }
 
 /// Tells whether the message is a reset without a seal. An aggregator sends one after a restart

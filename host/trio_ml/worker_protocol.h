@@ -21,15 +21,15 @@
 
 #include "auth/session_seal.h"
 #include "base/time.h"
+#include "host/refusal_watch.h"
+#include "host/silence_watch.h"
 #include "host/tensor_protocol.h"
 #include "host/trio_ml/begin_sampling.h"
 #include "host/trio_ml/block_codec.h"
 #include "host/trio_ml/loss_repair.h"
 #include "host/trio_ml/permanent_stragglers.h"
-#include "host/trio_ml/refusal_watch.h"
 #include "host/trio_ml/session_end.h"
 #include "host/trio_ml/session_join.h"
-#include "host/trio_ml/silence_watch.h"
 #include "host/trio_ml/stream_window.h"
 #include "host/worker_config.h"
 #include "host/worker_counters.h"
@@ -117,6 +117,7 @@ class WorkerProtocol final : public TensorProtocol {
 
   // worker_protocol.cc: received packets, and the session.
   [[nodiscard]] bool is_for_this_session(const wire::Message& message) const;
+  [[nodiscard]] bool is_for_another_source(const wire::Message& message) const;
   [[nodiscard]] static bool is_unsealed_reset(const wire::Message& message);
   [[nodiscard]] bool opens(const wire::Message& message, std::span<const std::byte> payload,
                            Instant now);

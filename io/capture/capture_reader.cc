@@ -4,11 +4,13 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <pcap/pcap.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdint>
 #include <initializer_list>
 #include <utility>
 
@@ -22,7 +24,7 @@ struct Compression {
   const char* command = nullptr;  ///< The program that decompresses another format.
 };
 
-/// Looks at the first bytes of a file, which stay to be read. A pipe has none to look at.
+/// Looks at the first bytes of a file, which stay to be read. Those of a pipe cannot be looked at.
 Compression compression_of(int file) {
   std::array<unsigned char, 4> magic{};
   const off_t at = lseek(file, 0, SEEK_CUR);
@@ -36,6 +38,24 @@ Compression compression_of(int file) {
   if (begins({0xfd, '7', 'z', 'X'})) return {.command = "xz"};
   if (begins({'B', 'Z', 'h'})) return {.command = "bzip2"};
   return {};
+}
+
+/// The major version that libpcap reports for a pcapng file; for a pcap file, it is 2 or more.
+/// Source: libpcap, sf-pcapng.c.
+constexpr int kPcapngMajor = 1;
+
+/// Returns the time of a packet. With PCAP_TSTAMP_PRECISION_NANO, tv_usec counts nanoseconds.
+/// libpcap takes the 32 bits of a pcap file's seconds for signed; here they are unsigned. A pcapng
+/// file may hold any number of seconds, also before 1970. A time that CaptureTime cannot hold
+/// becomes its first or last one.
+CaptureTime time_of(const timeval& at, bool is_pcapng) {
+  constexpr int64_t kNsPerSecond = 1'000'000'000;
+  // Leaves room for tv_usec, which may be a few seconds in a damaged file.
+  constexpr int64_t kSecondsMax = INT64_MAX / kNsPerSecond - 60;
+  const int64_t s = is_pcapng ? int64_t{at.tv_sec} : int64_t{static_cast<uint32_t>(at.tv_sec)};
+  if (s > kSecondsMax) return CaptureTime::max();
+  if (s < -kSecondsMax) return CaptureTime::min();
+  return CaptureTime(std::chrono::nanoseconds(s * kNsPerSecond + at.tv_usec));
 }
 
 }  // namespace
@@ -91,19 +111,13 @@ Result<std::optional<CapturedPacket>> CaptureReader::next() {
     return failure(
         fmt::format("{}: {}", name_, is_compression ? *problem_ : pcap_geterr(handle_.get())));
   }
-  // With PCAP_TSTAMP_PRECISION_NANO, tv_usec counts nanoseconds. libpcap takes the 32 bits of a
-  // pcap file's seconds for signed. Unsigned arithmetic: a pcapng file may hold any number of
-  // seconds.
-  const int64_t s = header->ts.tv_sec;
-  const uint64_t at_s =
-      s < 0 && s >= INT32_MIN ? static_cast<uint32_t>(s) : static_cast<uint64_t>(s);
-  const uint64_t at_ns = at_s * 1'000'000'000 + static_cast<uint64_t>(header->ts.tv_usec);
   const LinkLayer::Frame frame =
       link_layer_.to_ethernet(std::as_bytes(std::span(bytes, header->caplen)),
                               std::max<uint32_t>(header->len, header->caplen));
-  return CapturedPacket{.at = CaptureTime(std::chrono::nanoseconds(static_cast<int64_t>(at_ns))),
-                        .bytes = frame.bytes,
-                        .wire_bytes = frame.wire_bytes};
+  return CapturedPacket{
+      .at = time_of(header->ts, pcap_major_version(handle_.get()) == kPcapngMajor),
+      .bytes = frame.bytes,
+      .wire_bytes = frame.wire_bytes};
 }
 
 }  // namespace tributary::io

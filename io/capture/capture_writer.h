@@ -25,7 +25,9 @@ class CaptureWriter {
   /// Creates the file, or replaces its content; "-" is the standard output.
   [[nodiscard]] static Result<CaptureWriter> open(const std::string& path);
 
-  /// Appends a packet. @pre packet.bytes.size() <= packet.wire_bytes.
+  /// Appends a packet.
+  /// @pre packet.bytes.size() <= packet.wire_bytes. The time is from 1970 to 2106: a file has 32
+  ///      bits for the seconds.
   [[nodiscard]] Result<void> write(const CapturedPacket& packet);
   /// Flushes and closes the file. No other call may follow.
   [[nodiscard]] Result<void> finish();

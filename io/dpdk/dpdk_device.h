@@ -68,7 +68,6 @@ class DpdkDevice {
   [[nodiscard]] uint32_t tx_descriptors() const { return tx_descriptors_; }
   [[nodiscard]] uint32_t mtu() const { return mtu_; }
   [[nodiscard]] const MacAddress& mac() const { return mac_; }
-  [[nodiscard]] rte_mempool* rx_pool() const { return rx_pool_.get(); }
   [[nodiscard]] int numa_node() const { return numa_node_; }
   /// Returns true if the card completes UDP checksums.
   [[nodiscard]] bool tx_checksum() const { return tx_checksum_; }

@@ -14,8 +14,8 @@ namespace tributary::io {
 /// The result of offer().
 struct Offered {
   uint32_t sent = 0;  ///< Frames from the beginning that the driver has taken and owns.
-  /// True if the driver refuses the next frame because of its contents. The caller still owns that
-  /// frame and must remove it; otherwise it would block the frames behind it for ever.
+  /// The driver refuses the next frame because of its contents. The caller still owns that frame
+  /// and must remove it; otherwise it would block the frames behind it for ever.
   bool refuses_next = false;
 };
 

@@ -270,7 +270,7 @@ void FrameLink::fail_question(SendTask& question, bool was_known) {
 Result<void> FrameLink::join(const Endpoint& group, Instant now) {
   if (!group.is_multicast() || !group.is_set() || group.is_ipv4() != config_.local.is_ipv4()) {
     return failure(
-        fmt::format("group {} is not allowed; allowed is a multicast group with a port, "
+        fmt::format("group {} is not allowed; allowed: a multicast group with a port, "
                     "of the same family as {}",
                     group.to_string(), config_.local.to_string()));
   }

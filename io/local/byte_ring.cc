@@ -47,7 +47,7 @@ bool RingWriter::push(std::span<const std::byte> packet) {
 bool RingWriter::has_room(uint64_t bytes) {
   const uint64_t size = ring_.data.size();
   if (written_ - read_seen_ + bytes <= size) return true;
-  // Acquire: pairs with release(), so the reader has copied what this side overwrites.
+  // Acquire: pairs with release(), so the reader has copied the bytes that this side overwrites.
   const uint64_t read = ring_.words->read.load(std::memory_order_acquire);
   // An honest reader moves forward, and not beyond the written bytes.
   if (read - read_seen_ > written_ - read_seen_ || read % kRingUnitBytes != 0) {

@@ -36,19 +36,19 @@ Result<std::byte*> map_shared(int fd, uint64_t bytes) {
 
 Result<void> RingMemoryShape::check() const {
   if (core_count == 0 || core_count > kLocalCoresMax || !std::has_single_bit(core_count)) {
-    return failure(fmt::format("{} cores are not allowed; allowed is a power of two up to {}",
+    return failure(fmt::format("{} cores are not allowed; allowed: a power of two up to {}",
                                core_count, kLocalCoresMax));
   }
   if (ring_bytes < kRingBytesMin || ring_bytes > kRingBytesMax ||
       !std::has_single_bit(ring_bytes)) {
     return failure(
-        fmt::format("rings of {} bytes are not allowed; allowed is a power of two from "
+        fmt::format("rings of {} bytes are not allowed; allowed: a power of two from "
                     "{} to {}",
                     ring_bytes, kRingBytesMin, kRingBytesMax));
   }
   const uint32_t fits = std::min(ring_bytes / 2 - kRecordHeadBytes, kUdpPayloadBytesMax);
   if (packet_bytes_max == 0 || packet_bytes_max > fits) {
-    return failure(fmt::format("packets of {} bytes are not allowed; allowed is 1 to {}",
+    return failure(fmt::format("packets of {} bytes are not allowed; allowed: 1 to {}",
                                packet_bytes_max, fits));
   }
   return {};

@@ -48,7 +48,7 @@ void ServerLane::take_version(uint64_t version) {
                .control = connection->control.get()});
     in_use_ |= bit(place);
   }
-  // Release: the listener may free what this version does not hold.
+  // Release: pairs with seen_version(). The listener may then free connections that left the table.
   seen_version_.store(version, std::memory_order_release);
 }
 

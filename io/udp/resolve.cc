@@ -52,7 +52,7 @@ Result<uint16_t> parse_port(std::string_view port, uint16_t default_port, std::s
   }
   const uint16_t value = parse_number<uint16_t>(port).value_or(0);
   if (value != 0) return value;
-  return failure(fmt::format("'{}' has no valid port; allowed is 1 to 65535", whole));
+  return failure(fmt::format("'{}' has no valid port; allowed: 1 to 65535", whole));
 }
 
 }  // namespace

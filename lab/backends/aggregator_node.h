@@ -74,7 +74,7 @@ class AggregatorNode : public net::Node, public InspectedNode {
 
   // A node whose inside is modelled overrides both.
   bool set_trace(TraceSink&) override { return false; }
-  [[nodiscard]] NodeSnapshot snapshot(const SnapshotWish&) override {
+  [[nodiscard]] NodeSnapshot snapshot(const SnapshotRequest&) override {
     return {.node = name(), .tables = {}};
   }
 

@@ -180,7 +180,9 @@ const std::vector<BackendKind>& backend_kinds() {
        .make = make_parameter_server,
        .protocol = make_sharded},
       {.id = Backend::kPsColocated,
-       .choice = {"ps-colocated", "parameter servers on the workers' hosts, sharing their cables"},
+       .choice = {"ps-colocated",
+                  "parameter servers on the workers' hosts, sharing their cables but not their "
+                  "cores"},
        .placement = Placement::kColocated,
        .shares = true,
        .make = make_parameter_server,

@@ -89,8 +89,8 @@ bool SwitchmlTrioNode::set_trace(TraceSink& sink) {
   return true;
 }
 
-NodeSnapshot SwitchmlTrioNode::snapshot(const SnapshotWish& wish) {
-  return {.node = name(), .tables = pfe_tables(pfe_->view(wish.at, words_), wish.rows_max)};
+NodeSnapshot SwitchmlTrioNode::snapshot(const SnapshotRequest& request) {
+  return {.node = name(), .tables = pfe_tables(pfe_->view(request.at, words_), request.rows_max)};
 }
 
 AggregatorResult SwitchmlTrioNode::result(Duration) const {

@@ -32,7 +32,7 @@ class SwitchmlTrioNode final : public AggregatorNode, private engine::PfeSink {
   [[nodiscard]] const switchml::Shard& shard() const { return *shard_; }
   [[nodiscard]] AggregatorResult result(Duration elapsed) const override;
   bool set_trace(TraceSink& sink) override;
-  [[nodiscard]] NodeSnapshot snapshot(const SnapshotWish& wish) override;
+  [[nodiscard]] NodeSnapshot snapshot(const SnapshotRequest& request) override;
   [[nodiscard]] const engine::PfeCore* pfe() const override { return pfe_.get(); }
 
  private:

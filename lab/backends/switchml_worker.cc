@@ -103,7 +103,7 @@ std::optional<Refusal> check_switchml(const Scenario& scenario, const BackendKin
   }
   if (pool % scenario.train != 0) {
     return refused_by_backend(backend, "train", std::to_string(scenario.train),
-                              fmt::format("what divides the pool of {} slots", pool));
+                              fmt::format("a divisor of the pool of {} slots", pool));
   }
   return check_timeout(scenario, backend);
 }

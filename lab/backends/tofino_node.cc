@@ -87,7 +87,7 @@ std::optional<Refusal> check_tofino(const Scenario& scenario, const BackendKind&
   return refused_by_backend(
       backend, "mitigation.timeout_ms",
       fmt::format("{}", in_seconds(scenario.mitigation.timeout) * 1e3),
-      fmt::format("{:.3f} or more, what the packet generator needs for the {} slots",
+      fmt::format("{:.3f} or more: the packet generator needs that long to sweep {} slots",
                   std::ceil(in_seconds(sweep) * 1e6) / 1e3, pool));
 }
 
@@ -206,9 +206,9 @@ bool TofinoNode::set_trace(TraceSink& sink) {
   return true;
 }
 
-NodeSnapshot TofinoNode::snapshot(const SnapshotWish& wish) {
+NodeSnapshot TofinoNode::snapshot(const SnapshotRequest& request) {
   const SlotShape shape{variant_of(spec()).slots, spec().values};
-  return tofino_snapshot(name(), device_->device(), shape, wish);
+  return tofino_snapshot(name(), device_->device(), shape, request);
 }
 
 AggregatorResult TofinoNode::result(Duration elapsed) const {

@@ -37,7 +37,7 @@ class TofinoNode final : public AggregatorNode, private tofino::SwitchSink, priv
   [[nodiscard]] tofino::SwitchmlSwitch& device() { return *device_; }
   [[nodiscard]] AggregatorResult result(Duration elapsed) const override;
   bool set_trace(TraceSink& sink) override;
-  [[nodiscard]] NodeSnapshot snapshot(const SnapshotWish& wish) override;
+  [[nodiscard]] NodeSnapshot snapshot(const SnapshotRequest& request) override;
 
  private:
   TofinoNode(net::Network& network, const AggregatorSpec& spec);

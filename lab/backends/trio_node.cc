@@ -1,17 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lab/backends/trio_node.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "auth/keys.h"
 #include "lab/inspect/pfe_report.h"
 #include "lab/inspect/trio_snapshot.h"
+#include "wire/trio_ml.h"
 
 namespace tributary::lab {
 namespace {
 
 /// Room beside a job's own memory for allocations' alignment.
 constexpr uint64_t kMemorySlackBytes = uint64_t{1} << 20;
+
+/// The longest message that a PFE must decode in the lab, where nothing is sealed: a join. Only
+/// notices of a mismatch also have a source mask; workers of a scenario never differ.
+constexpr uint32_t kMessageBytesMax =
+    wire::TrioMlHeader::kBytes + wire::kExtensionBytes + wire::kControlBodyBytes;
+constexpr uint32_t kHeaderBytesMax = engine::kHeadBytes - kMessageBytesMax;
+static_assert(engine::Parameters().header_bytes <= kHeaderBytesMax);
 
 }  // namespace
 
@@ -21,6 +31,12 @@ Result<engine::Parameters> parameters_of(const PfeSettings& settings, uint32_t t
   parameters->fidelity = settings.fidelity;
   parameters->train_max = train;
   for (const ParameterOverride& change : settings.overrides) {
+    if (change.name == "header_bytes" && change.value > kHeaderBytesMax) {
+      return failure(fmt::format(
+          "header_bytes={} is not allowed; allowed: 0 to {} B, with which a packet's head holds a "
+          "request to join",
+          change.value, kHeaderBytesMax));
+    }
     const auto set = engine::set_parameter(*parameters, change.name, change.value);
     if (!set) return tl::unexpected(set.error());
   }
@@ -95,10 +111,10 @@ bool TrioNode::set_trace(TraceSink& sink) {
   return true;
 }
 
-NodeSnapshot TrioNode::snapshot(const SnapshotWish& wish) {
-  const engine::PfeView view = pfe_->view(wish.at, words_);
-  NodeSnapshot snapshot{.node = name(), .tables = pfe_tables(view, wish.rows_max)};
-  snapshot.tables.push_back(trio_block_table(shard_, wish, view.at));
+NodeSnapshot TrioNode::snapshot(const SnapshotRequest& request) {
+  const engine::PfeView view = pfe_->view(request.at, words_);
+  NodeSnapshot snapshot{.node = name(), .tables = pfe_tables(view, request.rows_max)};
+  snapshot.tables.push_back(trio_block_table(shard_, request, view.at));
   return snapshot;
 }
 

@@ -6,7 +6,7 @@
 /// Model:   engine/model/pfe.h, with the generation, fidelity and overrides of PfeSettings.
 /// Threads: One.
 /// Errors:  create() returns those of the machine's parameters and of Shard::add_job().
-/// Tests:   tests/lab/run_test.cc
+/// Tests:   tests/lab/backends/trio_node_test.cc, tests/lab/run_test.cc
 #pragma once
 
 #include <memory>
@@ -33,7 +33,7 @@ class TrioNode final : public AggregatorNode, private engine::PfeSink {
   [[nodiscard]] trio_ml::Shard& shard() { return shard_; }
   [[nodiscard]] AggregatorResult result(Duration elapsed) const override;
   bool set_trace(TraceSink& sink) override;
-  [[nodiscard]] NodeSnapshot snapshot(const SnapshotWish& wish) override;
+  [[nodiscard]] NodeSnapshot snapshot(const SnapshotRequest& request) override;
   [[nodiscard]] const engine::PfeCore* pfe() const override { return pfe_.get(); }
 
  private:

@@ -292,6 +292,7 @@ Result<RunResult> Cluster::run(RunObserver* observer) {
   result.bottleneck = bottleneck(result);
   result.warnings = job_warnings(*jobs_[0], result);
   std::ranges::move(train_warnings(result), std::back_inserter(result.warnings));
+  std::ranges::move(fidelity_warnings(result), std::back_inserter(result.warnings));
   if (const auto good = check_faithful(result.aggregators); !good) {
     return tl::unexpected(good.error());
   }
@@ -318,6 +319,7 @@ Result<SharedResult> Cluster::run_shared(RunObserver* observer) {
   }
   result.bottleneck = bottleneck(all);
   std::ranges::move(train_warnings(all), std::back_inserter(result.warnings));
+  std::ranges::move(fidelity_warnings(all), std::back_inserter(result.warnings));
   result.total = core_.now() - began_at_;
   result.links = std::move(all.links);
   result.aggregators = std::move(all.aggregators);

@@ -81,6 +81,9 @@ class Cluster {
   /// Returns warnings about trains: they are too long for a job's buckets, congestion control
   /// counts them, or buffers, queues or cables lost them. @param network As above.
   [[nodiscard]] std::vector<std::string> train_warnings(const RunResult& network) const;
+  /// Returns a warning for each PFE that does not count the time of all requests.
+  /// @param network As above.
+  [[nodiscard]] std::vector<std::string> fidelity_warnings(const RunResult& network) const;
   /// Returns warnings about workers that dropped out and about a pause after the end of the run.
   [[nodiscard]] static std::vector<std::string> job_warnings(const JobRun& job,
                                                              const RunResult& run);

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/model/slot_ledger.h"
 #include "lab/backends/parameter_server.h"
 #include "lab/cluster/cluster.h"
 #include "lab/inspect/pfe_report.h"
@@ -99,6 +100,22 @@ std::vector<std::string> Cluster::train_warnings(const RunResult& network) const
       fmt::format("{}. Trains of {} are lost and repaired as a whole, so these counts and the "
                   "times may be far from those of single packets: set train=1",
                   text, network_scenario_.train));
+  return all;
+}
+
+std::vector<std::string> Cluster::fidelity_warnings(const RunResult& network) const {
+  const bool is_burst = network_scenario_.pfe.fidelity == engine::Fidelity::kBurst;
+  std::vector<std::string> all;
+  for (const AggregatorResult& aggregator : network.aggregators) {
+    for (const AggregatorResult::Part& part : aggregator.parts) {
+      if (part.name != kReservationsOverflowed) continue;
+      all.push_back(fmt::format(
+          "{} has {:.0f} requests for which a bank or PPE has no room within {:.1f} ms. "
+          "The model does not count their time, so times are too short{}",
+          aggregator.name, part.value, 1e3 * in_seconds(engine::SlotLedger::kReach),
+          is_burst ? ": set pfe.fidelity=exact" : ""));
+    }
+  }
   return all;
 }
 

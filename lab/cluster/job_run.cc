@@ -78,14 +78,11 @@ std::optional<net::BuiltNode> JobRun::make_node(net::Network& network, const net
   const size_t next = backgrounds_.size();
   if (spec.kind != kBackgroundKind || next == receivers.size()) return std::nullopt;
   if (spec.name != background_name(plan_.place, next)) return std::nullopt;
-  const uint32_t worker = receivers[next];
-  const double rate = static_cast<double>(terms_.scenario.link_bits_per_s(worker)) *
-                      terms_.scenario.straggler.background_share;
   backgrounds_.push_back(std::make_unique<BackgroundFlow>(
       network, BackgroundFlow::Config{.name = spec.name,
                                       .from = spec.address,
-                                      .to = plan_.workers.at(worker).address,
-                                      .bits_per_s = static_cast<uint64_t>(rate)}));
+                                      .to = plan_.workers.at(receivers[next]).address,
+                                      .bits_per_s = plan_.background_bits_per_s.at(next)}));
   return net::BuiltNode{backgrounds_.back()->id(), nullptr, false};
 }
 

@@ -4,8 +4,8 @@
 /// them.
 ///
 /// Model:   A host of its own is cabled as a worker's is, but never by a slow cable. A worker and a
-///          server that share a host share its one cable; packets between the two stay inside the
-///          host and pass at kLoopbackBitsPerS. In the virtual network a shared host is a worker
+///          server on one host share its cable, but not its cores; packets between the two stay
+///          inside and pass at kLoopbackBitsPerS. In the virtual network a shared host is a worker
 ///          and a server at a switch called nic-0 …, whose uplink is the host's cable.
 /// Source:  SwitchML paper §6.1 (as many servers as workers, both placements), BytePS paper §2.3
 ///          and §4.1 (both together, by weight).

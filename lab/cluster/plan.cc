@@ -44,6 +44,27 @@ std::vector<uint64_t> set_host_side(net::Topology& topology, const Scenario& sce
   return rates;
 }
 
+/// Returns the direction of a host's cable that leads to the host. A host without a cable has the
+/// default; net::build() refuses what is attached beside it.
+net::LinkConfig link_to(const net::Topology& topology, const std::string& host) {
+  for (const net::CableSpec& cable : topology.cables) {
+    if (cable.a.node == host) return cable.back;
+    if (cable.b.node == host) return cable.forth;
+  }
+  return {};
+}
+
+/// Adds a source of traffic at the switch of a worker's host, on a cable like the host's.
+void add_background(ClusterPlan& plan, const Scenario& scenario, size_t number, uint32_t rank) {
+  const std::string& host = plan.host_nodes[rank];
+  const net::LinkConfig link = link_to(plan.topology, host);
+  const double rate =
+      static_cast<double>(link.rate_bits_per_s) * scenario.straggler.background_share;
+  plan.background_bits_per_s.push_back(static_cast<uint64_t>(rate));
+  net::attach(plan.topology, background_name(plan.place, number), kBackgroundKind,
+              neighbour_of(plan.topology, host), link);
+}
+
 AggregatorSpec spec_of(const net::NodeSpec& node, const trio_ml::JobConfig& job) {
   AggregatorSpec spec;
   spec.name = node.name;
@@ -312,8 +333,7 @@ Result<void> plan_job(ClusterPlan& plan, const Scenario& scenario, const Backend
   }
   for (uint32_t i = 0; i < scenario.workers; i++) plan.worker_seeds.push_back(seeds.any_u64());
   for (size_t i = 0; i < background_to.size(); i++) {
-    const std::string at = neighbour_of(plan.topology, plan.host_nodes[background_to[i]]);
-    net::attach(plan.topology, background_name(plan.place, i), kBackgroundKind, at, scenario.link);
+    add_background(plan, scenario, i, background_to[i]);
   }
   return {};
 }

@@ -46,10 +46,11 @@ struct ClusterPlan {
   JobPlace place;
   /// Leaves by number, then the top if any; or servers by number; or none.
   std::vector<AggregatorSpec> aggregators;
-  std::vector<uint64_t> nic_bits_per_s;   ///< By rank: a host's sending rate.
-  std::vector<std::string> host_nodes;    ///< By rank: the node with the cable at port 0.
-  std::vector<WorkerNodeConfig> workers;  ///< By rank.
-  std::vector<uint64_t> worker_seeds;     ///< By rank.
+  std::vector<uint64_t> nic_bits_per_s;         ///< By rank: a host's sending rate.
+  std::vector<std::string> host_nodes;          ///< By rank: the node with the cable at port 0.
+  std::vector<WorkerNodeConfig> workers;        ///< By rank.
+  std::vector<uint64_t> worker_seeds;           ///< By rank.
+  std::vector<uint64_t> background_bits_per_s;  ///< By source of background traffic.
   uint64_t network_seed = 0;
 };
 

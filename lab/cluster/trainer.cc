@@ -14,9 +14,14 @@ namespace {
 
 using host::Status;
 
+/// Longer than any run (JobRun::limit()), so that a step's end fits into an Instant.
+constexpr Duration kLongestStep = seconds(10'000'000);
+
 Duration scaled(Duration length, double factor) {
   if (factor == 1) return length;
-  return Duration::from_ticks(static_cast<int64_t>(static_cast<double>(length.ticks()) * factor));
+  const double ticks = static_cast<double>(length.ticks()) * factor;
+  if (ticks >= static_cast<double>(kLongestStep.ticks())) return kLongestStep;
+  return Duration::from_ticks(static_cast<int64_t>(ticks));
 }
 
 /// The sum has not reached this rank.

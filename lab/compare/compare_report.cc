@@ -104,6 +104,21 @@ double least_comm_ms(const Scenario& scenario, const BackendKind& backend) {
 /// The results of a cell's seeds.
 using Runs = std::vector<const RunResult*>;
 
+/// Returns the mean of each resource over the runs. A resource that some run lacks has none.
+std::vector<std::optional<double>> mean_resources(const Runs& runs) {
+  std::vector<std::optional<double>> means = resources_of(runs.front()->aggregators);
+  for (const RunResult* run : std::span(runs).subspan(1)) {
+    const std::vector<std::optional<double>> values = resources_of(run->aggregators);
+    for (size_t i = 0; i < means.size(); i++) {
+      means[i] = means[i] && values[i] ? std::optional(*means[i] + *values[i]) : std::nullopt;
+    }
+  }
+  for (std::optional<double>& mean : means) {
+    if (mean) *mean /= static_cast<double>(runs.size());
+  }
+  return means;
+}
+
 std::vector<double> iterations_ms(const Runs& runs) {
   std::vector<double> all;
   for (const RunResult* run : runs) all.push_back(as_ms(run->mean_iteration));
@@ -167,7 +182,7 @@ CompareRow make_row(const CompareCase& at, const CompareCell& cell, const Result
   row.retransmissions = mean(
       [](const RunResult& run) { return sum_over_workers(run, &WorkerResult::retransmissions); });
   row.aggregators = runs->front()->aggregators;
-  row.resources = resources_of(row.aggregators);
+  row.resources = mean_resources(*runs);
   row.bottleneck = runs->front()->bottleneck;
   row.seed = cell.scenario.seed;
   row.seeds = cell.seeds;
@@ -266,7 +281,9 @@ std::string seeds_text(std::span<const CompareRow> rows) {
            "are.\n";
   }
   return fmt::format(
-      "  ±: standard error of the mean over {} seeds; other values are means over them.\n", seeds);
+      "  ±: standard error of the mean over {} seeds; other values are means over them, and\n"
+      "  bottlenecks those of the first seed.\n",
+      seeds);
 }
 
 /// Returns a line about the trains of the rows; empty if all have single packets.
@@ -292,6 +309,7 @@ std::vector<CompareRow> compare_rows(const Comparison& comparison, const RunnerO
   for (const CompareCell& cell : comparison.cells) {
     cells.push_back(runs_of(cell, ran));
     rows.push_back(make_row(comparison.cases[cell.case_index], cell, cells.back()));
+    rows.back().settings = comparison.settings;
     if (cell.backend == comparison.baseline && cells.back()) {
       baseline_ms[cell.case_index] = iterations_ms(*cells.back());
     }
@@ -326,6 +344,11 @@ std::string compare_text(const Comparison& comparison, std::span<const CompareRo
     if (row.paper) sources[row.paper_source] = true;
   }
   for (const auto& [source, said] : sources) text += fmt::format("  paper: {}\n", source);
+  if (!sources.empty() && !comparison.settings.empty()) {
+    text += fmt::format(
+        "  Set over the comparison's own: {}. The paper's values are those of its own set-up.\n",
+        comparison.settings);
+  }
   return text;
 }
 
@@ -364,6 +387,7 @@ std::string compare_json(const Comparison& comparison, std::span<const CompareRo
          or_null(of_sample(row.degraded_sample, &Sample::standard_error))},
         {"skipped_standard_error", or_null(of_sample(row.skipped_sample, &Sample::standard_error))},
         {"missed_standard_error", or_null(of_sample(row.missed_sample, &Sample::standard_error))},
+        {"settings", row.settings.empty() ? Json(nullptr) : Json(row.settings)},
         {"model_digest", model_digest()}};
     for (size_t i = 0; i < std::size(kResources); i++) {
       json[kResources[i].key] = or_null(i < row.resources.size() ? row.resources[i] : std::nullopt);
@@ -381,7 +405,7 @@ std::string compare_csv(std::span<const CompareRow> rows) {
       "model,workers,loss,straggling,backend,refused,iteration_ms,speedup,paper,least_comm_ms,"
       "sent_mb,received_mb,degraded_fraction,skipped_fraction,missed_fraction,retransmissions,"
       "bottleneck,train,seed,seeds,standard_error,speedup_standard_error,"
-      "degraded_standard_error,skipped_standard_error,missed_standard_error";
+      "degraded_standard_error,skipped_standard_error,missed_standard_error,settings";
   for (const Resource& resource : kResources) text += fmt::format(",{}", resource.key);
   text += '\n';
   for (const CompareRow& row : rows) {
@@ -397,6 +421,7 @@ std::string compare_csv(std::span<const CompareRow> rows) {
                                &row.skipped_sample, &row.missed_sample}) {
       text += ',' + field(of_sample(*sample, &Sample::standard_error));
     }
+    text += ',' + csv_field(row.settings);
     for (size_t i = 0; i < std::size(kResources); i++) {
       text += fmt::format(",{}", i < row.resources.size() ? field(row.resources[i]) : "");
     }

@@ -47,14 +47,14 @@ struct CompareRow {
   std::optional<Sample> skipped_sample = {};
   std::optional<Sample> missed_sample = {};
   std::optional<double> retransmissions = {};  ///< Of all workers, in the whole run.
-  /// Resources of the aggregators, in the order of the columns; empty if not run. These, the
-  /// bottleneck and the aggregators are those of the first seed.
+  /// Resources of the aggregators, in the order of the columns; empty if not run.
   std::vector<std::optional<double>> resources = {};
-  std::string bottleneck = {};
-  std::vector<AggregatorResult> aggregators = {};
-  uint64_t seed = 0;       ///< The first one.
-  uint32_t seeds = 1;      ///< Number of runs.
-  bool by_chance = false;  ///< Other seeds give other times.
+  std::string bottleneck = {};                     ///< Of the first seed.
+  std::vector<AggregatorResult> aggregators = {};  ///< Of the first seed.
+  uint64_t seed = 0;                               ///< The first one.
+  uint32_t seeds = 1;                              ///< Number of runs.
+  bool by_chance = false;                          ///< Other seeds give other times.
+  std::string settings = {};  ///< Of the user, over the comparison's own; empty: none.
   uint32_t train = 1;
 };
 

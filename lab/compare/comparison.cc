@@ -162,6 +162,15 @@ void add_points(std::vector<Point>& points, const CompareCase& of, CompareCell& 
   }
 }
 
+/// Returns the settings as the flag --set has them, with blanks between.
+std::string settings_text(std::span<const WrittenKey> settings) {
+  std::vector<std::string> all;
+  for (const WrittenKey& setting : settings) {
+    all.push_back(fmt::format("{}={}", setting.name, setting.text));
+  }
+  return fmt::format("{}", fmt::join(all, " "));
+}
+
 /// Refuses settings of keys that are compared, and a baseline that is not.
 Result<void> check_lists(const CompareLists& lists, std::span<const WrittenKey> settings) {
   for (const WrittenKey& setting : settings) {
@@ -259,6 +268,7 @@ Result<Comparison> make_comparison(const CompareLists& lists, std::span<const Wr
   Comparison comparison;
   comparison.baseline = lists.baseline.value_or(lists.backends.front());
   comparison.cases = cases_of(lists);
+  comparison.settings = settings_text(settings);
   for (size_t i = 0; i < comparison.cases.size(); i++) {
     const CompareCase& at = comparison.cases[i];
     for (const Backend backend : lists.backends) {
@@ -277,6 +287,9 @@ Result<Comparison> make_comparison(const CompareLists& lists, std::span<const Wr
   if (!comparison.points.front().scenario.captures.empty()) {
     return failure(
         "capture is not allowed in a comparison, whose runs would write one file; allowed: none");
+  }
+  if (const auto good = check_effects(comparison.points, *read); !good) {
+    return tl::unexpected(good.error());
   }
   return comparison;
 }

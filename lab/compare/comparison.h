@@ -53,6 +53,7 @@ struct CompareCell {
 
 struct Comparison {
   Backend baseline = Backend::kTrioMl;
+  std::string settings;  ///< Over the comparison's own: "workers=2 iterations=5"; empty: none.
   std::vector<CompareCase> cases;
   std::vector<CompareCell> cells;  ///< Shape [cases x back ends].
   std::vector<Point> points;
@@ -71,7 +72,8 @@ struct Comparison {
                                             const std::string& text, const std::string& where);
 
 /// Makes the cells. All back ends of a case have the same seeds.
-/// @param settings Keys that are set over every cell's scenario.
+/// @param settings Keys that are set over every cell's scenario. Refuses a key without effect in
+///                 any cell.
 /// @param seeds    Number of seeds of each cell that involves chance, from the scenario's seed on;
 ///                 not 0.
 [[nodiscard]] Result<Comparison> make_comparison(const CompareLists& lists,

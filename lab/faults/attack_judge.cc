@@ -98,8 +98,8 @@ void AttackJudge::on_taken(WorkerNode& worker, const net::Packet& packet, bool a
   if (!decode(packet, message)) return;
   const bool is_reply = is_join_reply(message.extension.type);
   if (is_marked(packet)) {
-    // A reply to a join may come twice: it changes nothing the second time.
-    if (is_reply) return;
+    // While the worker joins, a reply may come twice: it changes nothing the second time.
+    if (is_reply && worker.protocol().phase() == host::TensorProtocol::Phase::kJoining) return;
     journal_.breach(Breach::kForged, fmt::format("{} accepts {} of an attacker",
                                                  worker.config().name, describe_message(packet)));
     return;

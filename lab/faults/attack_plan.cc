@@ -12,7 +12,7 @@ namespace {
 // Random streams; fault_plan.cc has the others.
 constexpr uint32_t kPlainStream = 301;
 constexpr uint32_t kServerStream = 302;
-constexpr uint32_t kSecretStream = 400;  ///< And the following, one for each job.
+constexpr uint32_t kSecretStream = 400;  ///< Job j uses the stream kSecretStream + j.
 constexpr uint32_t kAttackerStream = 500;
 
 /// Most steps of one kind of attacker in a run, so that a run stays short.

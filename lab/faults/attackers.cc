@@ -286,12 +286,16 @@ void Attackers::record(const net::PacketRef& packet, const WorkerNode* worker) {
   });
   if (job == plan_.jobs.end() || job->config.auth.mode == Mode::kNone) return;
   wire::MessageHead message;
-  const bool is_result =
+  const bool is_extended =
       decode_head(packet->stored, packet->size_bytes, message) == wire::DecodeStatus::kOk &&
-      message.header.extended &&
-      (message.extension.type == MessageType::kResult ||
-       message.extension.type == MessageType::kReceipt);
-  Recorded recorded{.packet = packet, .to_worker = worker != nullptr, .is_result = is_result};
+      message.header.extended;
+  const MessageType type = message.extension.type;
+  Recorded recorded{
+      .packet = packet,
+      .job = static_cast<uint32_t>(job - plan_.jobs.begin()),
+      .to_worker = worker != nullptr,
+      .is_result = is_extended && (type == MessageType::kResult || type == MessageType::kReceipt),
+      .is_have = is_extended && type == MessageType::kHave};
   const Endpoint& aggregator = worker != nullptr ? packet->source : packet->destination;
   while (world_.address_of(recorded.aggregator) != aggregator) recorded.aggregator++;
   // Replayed to this worker, even if it came through a group: others may have lost their copies.
@@ -319,6 +323,9 @@ void Attackers::replay(Prng& draws) {
       target.aggregator = draws.below(world_.aggregator_count());
       to = world_.address_of(target.aggregator);
     }
+  } else if (chosen.is_have && draws.chance(0.5)) {
+    // It is for one rank alone, so no other one may take it.
+    to = FaultWorld::worker_address(chosen.job, draws.below(world_.world_of(chosen.job)));
   }
   // Reflected to its sender.
   if (from == packet.source && draws.chance(0.1)) std::swap(from, to);

@@ -47,8 +47,10 @@ class Attackers {
   struct Recorded {
     net::PacketRef packet;
     uint32_t aggregator = 0;
+    uint32_t job = 0;
     bool to_worker = false;
     bool is_result = false;
+    bool is_have = false;
   };
   /// A cookie that a stranger has received.
   struct Cookie {

@@ -8,8 +8,8 @@
 #include <bit>
 
 #include "base/prng.h"
+#include "host/silence_watch.h"
 #include "host/switchml/switchml_config.h"
-#include "host/trio_ml/silence_watch.h"
 #include "lab/faults/attack_plan.h"
 #include "lab/faults/shard_plan.h"
 
@@ -50,7 +50,7 @@ constexpr std::array<const char*, kFaultKindCount> kKindNames{"loss",
 // Random streams other than those of the kinds of faults.
 constexpr uint32_t kShapeStream = 100;
 constexpr uint32_t kJobStream = 200;
-constexpr uint32_t kOwnerStream = 700;  ///< And the following, one for each job.
+constexpr uint32_t kOwnerStream = 700;  ///< Job j uses the stream kOwnerStream + j.
 
 /// Minimum deadline, apart from the faults: ranks that lost each other can rejoin within it, which
 /// takes at most two silences of 3.5 s (Session's kSilentAfter).
@@ -405,7 +405,7 @@ bool FaultPlan::is_harmful() const {
         FaultKind::kClockStep, FaultKind::kDisagreement, FaultKind::kListMismatch}) {
     if (kinds.has(kind)) return true;
   }
-  // A shard that is silent for so long is lost (host/trio_ml/silence_watch.h).
+  // A shard that is silent for so long is lost (host/silence_watch.h).
   return sharded && std::any_of(incidents.begin(), incidents.end(), [](const Incident& incident) {
            return incident.kind == FaultKind::kAggregatorPause &&
                   incident.length >= host::kSilentSessionFor;

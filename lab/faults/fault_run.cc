@@ -238,7 +238,7 @@ void Run::check_buffers_at(uint32_t aggregator, uint32_t job, uint64_t positions
     kept += found.kind == trio_ml::Found::Kind::kResult ? 1 : 0;
   }
   const uint64_t all = trio_ml::buffer_count(at->config, 1);
-  const uint64_t free = at->window.buffers_free();
+  const uint64_t free = all - at->window.buffers_held();
   if (at->record.block_curr_cnt == 0 && free + kept == all) return;
   journal_.breach(Breach::kLeaked,
                   fmt::format("job {} at aggregator {}: {} blocks in progress, {} buffers free "

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <initializer_list>
 
-#include "host/trio_ml/silence_watch.h"
+#include "host/silence_watch.h"
 
 namespace tributary::lab {
 namespace {
@@ -110,7 +110,7 @@ bool ShardJudge::names_lost_aggregator(const ShardedRank& rank) const {
   const std::vector<host::Aggregator>& list = rank.aggregators();
   for (size_t i = 0; i < list.size(); i++) {
     const bool named = rank.status_text().find(list[i].name) != std::string::npos;
-    // A single aggregator has no place.
+    // With one aggregator the error names no "1 of 1".
     const bool placed =
         list.size() == 1 ||
         rank.status_text().find(fmt::format("{} of {}", i + 1, list.size())) != std::string::npos;

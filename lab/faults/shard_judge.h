@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Checks what the ranks of a sharded job are told when an aggregator dies
+/// Checks the errors that the ranks of a sharded job get when an aggregator dies
 /// (docs/many-aggregators.md).
 ///
 /// Units:   Virtual time.
@@ -23,7 +23,7 @@ namespace tributary::lab {
 /// - Passed on: if every rank that left had lost an aggregator, the other ranks learn its name.
 /// - In time: a rank that waits for an aggregator whose machine refuses packets ends within a
 ///   second. If the aggregator is only silent, the rank ends soon after the limit of
-///   host/trio_ml/silence_watch.h.
+///   host/silence_watch.h.
 /// - Left: over clean links, no session remains after all ranks have left.
 class ShardJudge {
  public:

@@ -36,9 +36,8 @@ struct Training {
   BytepsModel model;
   Values paper = {};               ///< At 256 GPUs; 0 where the paper's text has no value.
   double spare_scaling_least = 0;  ///< A bound instead of a value; 0 for none.
-  /// Why scaling and speed-ups are far from the paper's. Source: docs/byteps-figures.md.
+  /// Why scaling is far from the paper's without other settings. Source: docs/byteps-figures.md.
   const char* scaling_cause = "";
-  const char* speed_up_cause = "";
 };
 
 constexpr uint32_t kMachinesMost = 32;
@@ -66,6 +65,12 @@ constexpr const char* kNoOverlap = "no overlap";
 /// of Figure 15's values are within a tenth of the paper's.
 constexpr uint64_t kSlowPercent = 80;
 constexpr const char* kSlowAllReduce = "no overlap, all-reduce at 80 % of its rate";
+/// How the figure's own set-up and its settings may differ from the paper's machines.
+constexpr const char* kOwnTerms =
+    "Here gradients travel during the backward pass, and all-reduce has the full rate of NCCL's "
+    "path.";
+constexpr const char* kNoOverlapTerms = "Here all-reduce has the full rate of NCCL's path.";
+constexpr const char* kSlowTerms = "Here all-reduce has 80 % of the rate of NCCL's path.";
 constexpr const char* kSettingsNote =
     "no overlap: gradients travel after the backward pass. The paper tells neither this nor "
     "the rate of all-reduce.";
@@ -153,51 +158,69 @@ class NetworkRows {
           values_of(scaling(training.model, outcomes[0]), scaling(training.model, outcomes[1]),
                     scaling(training.model, outcomes[2]));
       outcomes = outcomes.subspan(kSystems);
-      add_rows(machines, values, "", 0);
+      add_rows(machines, {.name = nullptr, .terms = kOwnTerms, .values = values, .first = 0});
       for (size_t i = 0; i < kSystems; i++) {
         plot.series[i].points.push_back(
             {static_cast<double>(machines * kBytepsGpusEach), values[i]});
       }
     }
-    for (const Setting& setting : settings_) {
-      add_rows(kMachinesMost, setting.values, fmt::format(", {}", setting.name), setting.first);
-    }
+    for (const Setting& setting : settings_) add_rows(kMachinesMost, setting);
     if (has_settings(options)) add_paper(plot);
     figure.plots.push_back(std::move(plot));
   }
 
  private:
   struct Setting {
-    const char* name;
+    const char* name;   ///< Null for the figure's own set-up.
+    const char* terms;  ///< kOwnTerms, kNoOverlapTerms or kSlowTerms.
     Values values;
     size_t first;  ///< Of the values that it changes beside the setting before it.
   };
 
   void read_settings(std::span<const PointOutcome> outcomes) {
     const auto value = [&](size_t i) { return scaling(training_.model, outcomes[i]); };
-    settings_ = {{kNoOverlap, values_of(value(0), value(1), value(2)), 0},
-                 {kSlowAllReduce, values_of(value(0), value(1), value(kSystems)), kAllReduce}};
+    settings_ = {
+        {kNoOverlap, kNoOverlapTerms, values_of(value(0), value(1), value(2)), 0},
+        {kSlowAllReduce, kSlowTerms, values_of(value(0), value(1), value(kSystems)), kAllReduce}};
   }
 
-  void add_rows(uint32_t machines, const Values& values, const std::string& setting, size_t first) {
-    for (size_t i = first; i < kValues; i++) {
+  void add_rows(uint32_t machines, const Setting& own) {
+    const std::string suffix = own.name == nullptr ? "" : fmt::format(", {}", own.name);
+    for (size_t i = own.first; i < kValues; i++) {
       figure_.rows.push_back(
           figure_row(options_, name_.c_str(),
-                     fmt::format("{}, {}{}", training_.model.name, kSeries[i].name, setting),
-                     machines * kBytepsGpusEach, values[i], kSeries[i].unit));
+                     fmt::format("{}, {}{}", training_.model.name, kSeries[i].name, suffix),
+                     machines * kBytepsGpusEach, own.values[i], kSeries[i].unit));
       if (machines != kMachinesMost || training_.paper[i] == 0) continue;
-      compare_with_paper(options_, figure_.rows.back(), training_.paper[i], cause_of(i));
+      compare_with_paper(options_, figure_.rows.back(), training_.paper[i], cause_of(i, own));
     }
   }
 
-  /// Returns why a value differs from the paper's, and what the settings give.
-  [[nodiscard]] std::string cause_of(size_t i) const {
-    std::vector<SettingValue> found;
-    for (const Setting& setting : settings_) {
-      if (i >= setting.first) found.push_back({.setting = setting.name, .here = setting.values[i]});
+  /// Returns why a value differs from the paper's, and what the other settings give. Empty for
+  /// scaling without all-reduce in a setting, for which no cause is known.
+  /// @param own The row's setting: one of settings_, or the figure's own.
+  [[nodiscard]] std::string cause_of(size_t i, const Setting& own) const {
+    if (own.name != nullptr && i < kAllReduce) return {};
+    std::vector<SettingValue> others;
+    for (const Setting& other : settings_) {
+      if (&other == &own || i < other.first) continue;
+      others.push_back({.setting = other.name, .here = other.values[i]});
     }
-    return cause_with_settings(i < kSystems ? training_.scaling_cause : training_.speed_up_cause,
-                               training_.paper[i], found);
+    std::string cause = own.terms;
+    if (i >= kSystems) cause = all_reduce_of_paper(own.values[kAllReduce]) + cause;
+    if (i < kSystems && own.name == nullptr) cause = training_.scaling_cause;
+    return cause_with_settings(std::move(cause), training_.paper[i], others);
+  }
+
+  /// Returns a sentence on all-reduce's scaling here and in the paper, where it follows from the
+  /// scaling and the speed-up with spare machines.
+  [[nodiscard]] std::string all_reduce_of_paper(double here) const {
+    const double scaling = training_.paper[kWithSpare];
+    const double speed_up = training_.paper[kSystems + kWithSpare];
+    return fmt::format(
+        "By the paper's values, {} % over {:.2f}, all-reduce has {:.0f} % of linear scaling; here "
+        "it has {:.0f} %. ",
+        scaling, speed_up, scaling / speed_up, here);
   }
 
   /// Adds what the paper states of scaling at the largest size.
@@ -232,9 +255,8 @@ FigureOutcome finish(const FigureOptions& options, uint32_t number,
 // --- Figure 15 -----------------------------------------------------------------------------------
 
 /// Source: §7.4. UGATIT's 84 % is stated. The ranges of speed-ups, 10 to 84 % and 9 to 53 %, name
-///         no
-/// networks; assumed: the highest values are UGATIT's, "the least scalable", and the lowest those
-/// of ResNet-50, "the most scalable".
+/// no networks; assumed: the highest values are UGATIT's, "the least scalable", and the lowest
+/// those of ResNet-50, "the most scalable".
 std::vector<Training> vision() {
   return {{.model = resnet50_model(),
            .paper = {97.5, 0, 88, 1.10, 1.09},
@@ -244,10 +266,7 @@ std::vector<Training> vision() {
           {.model = ugatit_model(),
            .paper = {74, 0, 0, 1.84, 1.53},
            .scaling_cause = "The discriminators' gradients and the first connected layer's travel "
-                            "during the backward pass.",
-           .speed_up_cause = "On 64 GPUs the speed-up with spare machines is 1.45, as in Figure "
-                             "13. From 64 to 256 GPUs the bytes on each link grow by 11 %, which "
-                             "explains 1.52 with spare machines and 1.26 without."}};
+                            "during the backward pass."}};
 }
 
 Result<std::vector<Point>> points_15(const FigureOptions& options) {

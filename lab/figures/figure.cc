@@ -64,7 +64,9 @@ Result<void> check_settings(const Figure& figure, const FigureOptions& options) 
         "{}: {} is not allowed, because {} varies it ({}); allowed: keys that it does not vary",
         setting.where, setting.name, figure.name, fmt::join(values, ", ")));
   }
-  return {};
+  const Result<std::vector<Point>> changed = figure.points(options);
+  if (!changed) return tl::unexpected(changed.error());
+  return check_effects(*changed, options.settings);
 }
 
 Result<Point> figure_point(const FigureOptions& options, std::string label, Scenario scenario) {
@@ -106,16 +108,32 @@ void compare_with_paper(const FigureOptions& options, FigureRow& row, double pap
 
 std::string cause_with_settings(std::string cause, double paper,
                                 std::span<const SettingValue> settings) {
-  const char* before = " Measured: ";
+  bool is_measured = false;
+  bool is_compared = false;
   bool is_met = false;
+  std::string met_with;  // SettingValue::unlike_paper.
   for (const SettingValue& with : settings) {
     if (!std::isfinite(with.here)) continue;  // Its point failed.
-    cause += fmt::format("{}{} gives {}, {:.2f} of the paper's value", before, with.setting,
-                         short_number(with.here), with.here / paper);
-    before = "; ";
+    cause += fmt::format("{}{} gives {}", is_measured ? "; " : " Measured: ", with.setting,
+                         short_number(with.here));
+    if (with.standard_error > 0) cause += fmt::format(" ± {:.2g}", with.standard_error);
+    is_measured = true;
+    if (!with.unlike_paper.empty()) {
+      if (agrees(with.here, paper)) met_with = with.unlike_paper;
+      continue;
+    }
+    cause += fmt::format(", {:.2f} of the paper's value", with.here / paper);
+    is_compared = true;
     is_met |= agrees(with.here, paper);
   }
-  return cause + (is_met ? "." : ". No setting measured here is within a tenth of it.");
+  if (!is_measured) return cause;
+  if (is_met) return cause + ".";
+  if (met_with.empty()) {
+    return cause + ". No setting measured here is within a tenth of the paper's value.";
+  }
+  if (!is_compared) return cause + ". The paper does not have " + met_with + ".";
+  return cause + ". The paper's value would need about " + met_with +
+         ", which the paper does not have.";
 }
 
 }  // namespace tributary::lab

@@ -81,7 +81,8 @@ struct Figure {
 [[nodiscard]] const std::vector<Figure>& figures();
 
 /// Refuses settings after which the figure's rows would not be what they say: of a key that the
-/// figure varies, of the seed, and of captures, which all runs would write to one file.
+/// figure varies, of the seed, and of captures, which all runs would write to one file. Also
+/// refuses settings without effect in any of its points.
 [[nodiscard]] Result<void> check_settings(const Figure& figure, const FigureOptions& options);
 
 /// Returns a point: the figure's scenario with the options' seed, and their settings over it.
@@ -99,9 +100,14 @@ void compare_with_paper(const FigureOptions& options, FigureRow& row, double pap
 struct SettingValue {
   std::string setting;  ///< "half of the computation".
   double here;
+  double standard_error = 0;  ///< Of `here`; 0 for a single run.
+  /// The part of the setting that contradicts the paper: "p = 20 %". Empty if the paper's text
+  /// allows the setting.
+  std::string unlike_paper = {};
 };
-/// Returns `cause` and what each setting gives: "… Measured: half of the computation gives 1.09,
-/// 0.91 of the paper's value." Says so if no setting is within a tenth of `paper`.
+/// Returns `cause` and what each setting gives: "… Measured: half of the computation gives 1.09 ±
+/// 0.02, 0.91 of the paper's value." A value with `unlike_paper` has no ratio. Says so if no
+/// setting, or only one that contradicts the paper, is within a tenth of `paper`.
 [[nodiscard]] std::string cause_with_settings(std::string cause, double paper,
                                               std::span<const SettingValue> settings);
 /// Returns all points, or the first error.

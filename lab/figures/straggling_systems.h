@@ -10,12 +10,19 @@
 ///          Trio-ML appears twice. "compute": a worker that has slept computes every iteration in
 ///          full, as a training script does that only calls sleep(). "skip": it abandons iterations
 ///          that the others have completed, and contributes nothing to them.
-/// Tests:   tests/lab/figures/figures_test.cc
+/// Tests:   tests/lab/figures/straggling_systems_test.cc
 #pragma once
 
-#include <array>
-#include <cstdint>
+#include <fmt/format.h>
 
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <string>
+
+#include "host/straggler_pattern.h"
+#include "lab/figures/figure.h"
+#include "lab/report/sample.h"
 #include "lab/scenario.h"
 
 namespace tributary::lab {
@@ -53,7 +60,8 @@ inline constexpr StragglingSystem kIdealSystem{"ideal", Backend::kIdeal, Topolog
 inline constexpr Duration kNeverPermanent = seconds(3600);
 
 /// Source: Trio paper §6.2, of the speed-ups in its text.
-inline constexpr double kPaperProbability = 0.16;
+inline constexpr uint32_t kPaperPercent = 16;
+inline constexpr double kPaperProbability = kPaperPercent / 100.0;
 
 /// How the paper's "one of the workers" is read: each delay point draws a worker anew, or it is
 /// always the same one. Series of the second have the suffix.
@@ -93,15 +101,47 @@ inline void set_computation(Scenario& scenario, uint32_t ms) {
   scenario.model.backward = milliseconds(ms) - scenario.model.forward;
 }
 
+/// Returns the share of iterations in which a worker falls asleep: at one or more of the delay
+/// points.
+[[nodiscard]] inline double asleep_share(double probability) {
+  return 1 - std::pow(1 - probability, host::kDelayPoints);
+}
+
+/// Returns when windows wait for timeouts, as the start of a sentence: "While a server sleeps".
+/// Names late workers instead if more sums lack a worker than iterations have a sleep. Only workers
+/// that compute every iteration stay late.
+/// @param degraded Share of the sums that lack a worker.
+[[nodiscard]] inline std::string when_timeouts(CatchUp catch_up, double degraded,
+                                               double probability) {
+  const double asleep = asleep_share(probability);
+  if (catch_up != CatchUp::kCompute || !(degraded > asleep)) return "While a server sleeps";
+  return fmt::format(
+      "A worker that computes every iteration stays late after its sleep: {:.0f} % of the sums "
+      "lack a worker, while one falls asleep in {:.0f} % of the iterations. As long as it is late",
+      100 * degraded, 100 * asleep);
+}
+
 /// A setting that is kinder to mitigation than the figures' own, with the same sleeper always. It
 /// shows what keeps them from the paper's values.
 struct KindSetting {
   const char* name;
   uint32_t percent;  ///< Probability of a delay.
+
+  /// Returns whether the paper has speed-ups at this probability.
+  [[nodiscard]] constexpr bool is_papers() const { return percent == kPaperPercent; }
 };
 inline constexpr std::array<KindSetting, 2> kKindSettings{
     {{"same sleeper, timeout 1 ms, 700 ms of computation", 16},
      {"same sleeper, timeout 1 ms, 700 ms of computation, p = 20 %", 20}}};
+
+/// Returns what the setting gives: the sample's mean and error. Names a probability that the paper
+/// does not have.
+[[nodiscard]] inline SettingValue value_with(const KindSetting& setting, const Sample& sample) {
+  return {.setting = setting.name,
+          .here = sample.mean,
+          .standard_error = sample.standard_error,
+          .unlike_paper = setting.is_papers() ? "" : fmt::format("p = {} %", setting.percent)};
+}
 
 [[nodiscard]] inline Scenario kind_scenario(const KindSetting& setting,
                                             const StragglingSystem& system, Model model,

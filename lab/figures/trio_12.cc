@@ -98,7 +98,7 @@ Result<std::vector<Point>> points(const FigureOptions& options) {
 class ModelRows {
  public:
   ModelRows(const FigureOptions& options, uint32_t block, CellReader& cells, FigureOutcome& figure)
-      : options_(options), model_(kModels[block]), figure_(figure) {
+      : options_(first_of(options, block)), model_(kModels[block]), figure_(figure) {
     for (size_t i = 0; i < kStragglerReadings.size(); i++) {
       for (const uint32_t index : systems_of(kStragglerReadings[i]))
         readings_[i][index] = cells.next();
@@ -143,23 +143,26 @@ class ModelRows {
     const double faster = ratio_over(waiting_of(systems), systems[trio], iteration_ms).mean;
     std::vector<SettingValue> settings;
     if (has_setting(options_)) {
-      settings.push_back({.setting = model_.setting.name, .here = speed_up(setting_, trio).mean});
+      settings.push_back(value_with(model_.setting, speed_up(setting_, trio)));
     }
     return cause_with_settings(
         fmt::format(
-            "Iterations are {:.2f} times as fast as when all wait: while a server sleeps, each "
-            "window waits for a timeout (trio-13). With sums that lack a worker, training "
-            "needs {:.2f} times as many iterations.",
-            faster, faster / speed_up(systems, trio).mean),
+            "Iterations are {:.2f} times as fast as when all wait. {}, each window waits for a "
+            "timeout (trio-13). With sums that lack a worker, training needs {:.2f} times as many "
+            "iterations.",
+            faster,
+            when_timeouts(kStragglingSystems[trio].catch_up, shares_over(systems[trio]).degraded,
+                          kPaperProbability),
+            faster / speed_up(systems, trio).mean),
         model_.speedup, settings);
   }
 
   /// @param few The options of its seeds.
   void add_setting(const FigureOptions& few) {
     for (const uint32_t trio : {kTrioSkip, kTrioCompute}) {
-      add_row(few, fmt::format("speed-up {}, {}", way(trio), model_.setting.name), setting_[trio],
-              speed_up(setting_, trio), "x")
-          .paper = model_.speedup;
+      FigureRow& row = add_row(few, fmt::format("speed-up {}, {}", way(trio), model_.setting.name),
+                               setting_[trio], speed_up(setting_, trio), "x");
+      if (model_.setting.is_papers()) row.paper = model_.speedup;
     }
   }
 
@@ -201,7 +204,7 @@ class ModelRows {
 
   static const char* way(uint32_t trio) { return trio == kTrioSkip ? "skip" : "compute"; }
 
-  const FigureOptions& options_;
+  const FigureOptions options_;  ///< Of the network's block of seeds.
   const PaperModel& model_;
   FigureOutcome& figure_;
   const CellValue time_ = [this](const PointOutcome& outcome) {

@@ -29,7 +29,7 @@ class InspectedNode {
   /// the node's inside.
   virtual bool set_trace(TraceSink& sink) = 0;
   /// Shows the node's state at this moment; without tables if its inside is not modelled.
-  [[nodiscard]] virtual NodeSnapshot snapshot(const SnapshotWish& wish) = 0;
+  [[nodiscard]] virtual NodeSnapshot snapshot(const SnapshotRequest& request) = 0;
   /// Returns the modelled PFE that runs the node's packet program; null: there is none.
   [[nodiscard]] virtual const engine::PfeCore* pfe() const { return nullptr; }
 

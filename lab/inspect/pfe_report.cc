@@ -117,6 +117,9 @@ AggregatorResult pfe_result(std::string name, const engine::Report& report) {
   if (report.refused_too_long > 0) {
     result.add("dropped: too long", static_cast<double>(report.refused_too_long), "packets");
   }
+  if (report.reservations_overflowed > 0) {
+    result.add(kReservationsOverflowed, static_cast<double>(report.reservations_overflowed), "");
+  }
   result.add("gradients added", static_cast<double>(report.gradients), "");
   result.add("active (a thread at work)", in_seconds(report.active), "s");
   result.bottleneck = engine::bottleneck(report);

@@ -19,6 +19,9 @@ namespace tributary::lab {
 /// The part that counts packets for which the packet buffer had no room.
 inline constexpr const char* kPacketBufferFull = "dropped: packet buffer full";
 
+/// The part that counts reservations whose work takes no time; see engine::Report.
+inline constexpr const char* kReservationsOverflowed = "reservations beyond their reach";
+
 /// Returns all parts but those that only the program knows (PartKind::kMemory, kSlots).
 [[nodiscard]] AggregatorResult pfe_result(std::string name, const engine::Report& report);
 

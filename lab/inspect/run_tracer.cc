@@ -72,20 +72,20 @@ Result<void> RunTracer::begin(const RunInside& inside) {
     if (sink_ != nullptr) any |= node->set_trace(*sink_);
   }
   if (sink_ == nullptr) return {};
-  // A link's name asks for that link.
+  // If --node matches no node, it names a link.
   const bool links = config_.links || (nodes_.empty() && !config_.node.empty());
   if (links) trace_links(inside, nodes_.empty() ? config_.node : "", *sink_, link_tracers_);
   if (any || links) return {};
   return failure(
-      "this back end's inside is not modelled, so there is nothing to trace but what links carry "
-      "(--links); back ends with a modelled inside: trio-ml, trio-ml-wait, switchml-64, "
+      "the inside of this back end is not modelled, so only its links can be traced (--links); "
+      "back ends with a modelled inside: trio-ml, trio-ml-wait, switchml-64, "
       "switchml-64-timeout, switchml-256, switchml-on-trio");
 }
 
 void RunTracer::take_snapshots(Instant at) {
-  SnapshotWish wish = config_.wish;
-  wish.at = at;
-  for (InspectedNode* const node : nodes_) snapshots_.push_back({at, node->snapshot(wish)});
+  SnapshotRequest request = config_.request;
+  request.at = at;
+  for (InspectedNode* const node : nodes_) snapshots_.push_back({at, node->snapshot(request)});
 }
 
 bool RunTracer::before_event(Instant next) {

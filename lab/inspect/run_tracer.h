@@ -26,7 +26,7 @@ struct RunTracerConfig {
   bool links = false;             ///< Also trace the packets on links.
   Instant to = Instant::never();  ///< The run ends before a later event.
   std::vector<Instant> at = {};   ///< Times of snapshots, rising.
-  SnapshotWish wish = {};         ///< The contents of snapshots.
+  SnapshotRequest request = {};   ///< The contents of snapshots.
 };
 
 class RunTracer final : public RunObserver {

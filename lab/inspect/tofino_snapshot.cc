@@ -178,12 +178,12 @@ SnapshotTable traffic_of(const Switch& device) {
 }  // namespace
 
 NodeSnapshot tofino_snapshot(std::string node, Switch& device, SlotShape shape,
-                             const SnapshotWish& wish) {
-  const uint64_t slot = wish.slot.value_or(0);
+                             const SnapshotRequest& request) {
+  const uint64_t slot = request.slot.value_or(0);
   return {.node = std::move(node),
-          .tables = {slots_of(device, shape.slots, wish.rows_max),
-                     registers_of(device, shape, slot, wish.rows_max),
-                     counters_of(device, shape.slots, slot, wish.rows_max), traffic_of(device)}};
+          .tables = {slots_of(device, shape.slots, request.rows_max),
+                     registers_of(device, shape, slot, request.rows_max),
+                     counters_of(device, shape.slots, slot, request.rows_max), traffic_of(device)}};
 }
 
 }  // namespace tributary::lab

@@ -27,6 +27,6 @@ struct SlotShape {
 /// Returns the tables. For a slot that does not exist there are no registers. @param device Is only
 /// read.
 [[nodiscard]] NodeSnapshot tofino_snapshot(std::string node, tofino::Switch& device,
-                                           SlotShape shape, const SnapshotWish& wish);
+                                           SlotShape shape, const SnapshotRequest& request);
 
 }  // namespace tributary::lab

@@ -32,7 +32,7 @@ std::vector<std::string> row_of(const trio_ml::Job& job, const trio_ml::BlockRec
 
 }  // namespace
 
-SnapshotTable trio_block_table(trio_ml::Shard& shard, const SnapshotWish& wish, Instant now) {
+SnapshotTable trio_block_table(trio_ml::Shard& shard, const SnapshotRequest& request, Instant now) {
   SnapshotTable table{.name = "blocks",
                       .title = "",
                       .columns = {"job", "block", "slot", "state", "admitted", "added", "of",
@@ -43,14 +43,14 @@ SnapshotTable trio_block_table(trio_ml::Shard& shard, const SnapshotWish& wish, 
     for (uint32_t place = 0; place < job->window.place_count(); place++) {
       const trio_ml::BlockRecord& block = job->window.at_place(place);
       if (block.phase == BlockPhase::kFree) continue;
-      if (wish.block && block.block_id != *wish.block) continue;
-      if (wish.slot && place != *wish.slot) continue;
-      table.add(row_of(*job, block, place, now), wish.rows_max);
+      if (request.block && block.block_id != *request.block) continue;
+      if (request.slot && place != *request.slot) continue;
+      table.add(row_of(*job, block, place, now), request.rows_max);
     }
   }
   const uint64_t count = table.rows.size() + table.rows_left_out;
   table.title =
-      fmt::format("{} in progress{}", count, wish.block || wish.slot ? " (filtered)" : "");
+      fmt::format("{} in progress{}", count, request.block || request.slot ? " (filtered)" : "");
   return table;
 }
 

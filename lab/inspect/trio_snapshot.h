@@ -11,8 +11,8 @@
 
 namespace tributary::lab {
 
-/// Returns a row for each block record in use that matches the wish. @param shard Is only read.
-[[nodiscard]] SnapshotTable trio_block_table(trio_ml::Shard& shard, const SnapshotWish& wish,
+/// Returns a row for each block record in use that matches the request. @param shard Is only read.
+[[nodiscard]] SnapshotTable trio_block_table(trio_ml::Shard& shard, const SnapshotRequest& request,
                                              Instant now);
 
 }  // namespace tributary::lab

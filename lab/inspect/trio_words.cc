@@ -28,7 +28,8 @@ bool is_about_block(MessageType type) {
   return type <= MessageType::kHave || type == MessageType::kReceipt;
 }
 
-/// Whether `at` lies in the `count` objects from `first` on. std::less orders any two pointers.
+/// Returns whether `at` lies in the `count` objects from `first` on. std::less orders any two
+/// pointers.
 bool lies_in(const void* at, const void* first, size_t size_bytes) {
   const std::less<const std::byte*> before;
   const auto* byte = static_cast<const std::byte*>(at);
@@ -92,8 +93,8 @@ engine::TraceWord find_in(Job& job, const void* target) {
 }  // namespace
 
 const char* to_string(BlockPhase phase) {
-  static constexpr std::array<const char*, 5> kNames{"free", "aggregating", "sent up", "publishing",
-                                                     "publishing a receipt"};
+  static constexpr std::array<const char*, 6> kNames{
+      "free", "aggregating", "sent up", "publishing", "publishing a receipt", "discarded"};
   return kNames[static_cast<uint32_t>(phase)];
 }
 

@@ -200,12 +200,12 @@ void RingProtocol::on_data(const RingPacket& data, const Incoming& packet, Insta
     return;
   }
   switch (received_.take(data.position)) {
-    case ReceiveBook::Take::kNew:
+    case ReceiveWindow::Take::kNew:
       break;
-    case ReceiveBook::Take::kDuplicate:
+    case ReceiveWindow::Take::kDuplicate:
       counters_.duplicate_results++;
       return owe_ack(true, now);
-    case ReceiveBook::Take::kOutside:
+    case ReceiveWindow::Take::kOutside:
       return owe_ack(true, now);
   }
   Kept& kept = kept_[data.position % kept_.size()];

@@ -136,8 +136,8 @@ class RingProtocol final : public host::TensorProtocol {
 
   Cursor out_;  ///< The next new packet to the right.
   Cursor in_;   ///< The next packet from the left to process.
-  SendBook sent_;
-  ReceiveBook received_;
+  SendWindow sent_;
+  ReceiveWindow received_;
   std::vector<Sent> sent_from_;  ///< Shape [window].
   struct Kept {
     uint32_t lanes = 0;

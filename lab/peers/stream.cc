@@ -9,11 +9,13 @@ namespace tributary::lab {
 
 // --- Sending ---
 
-SendBook::SendBook(uint32_t window) : places_(window), limit_(window) { TRIB_ASSERT(window > 0); }
+SendWindow::SendWindow(uint32_t window) : places_(window), limit_(window) {
+  TRIB_ASSERT(window > 0);
+}
 
-bool SendBook::may_send_new() const { return next_ < base_ + places_.size() && next_ < limit_; }
+bool SendWindow::may_send_new() const { return next_ < base_ + places_.size() && next_ < limit_; }
 
-uint64_t SendBook::send_new(Instant now) {
+uint64_t SendWindow::send_new(Instant now) {
   TRIB_ASSERT(may_send_new());
   Place& place = place_of(next_);
   place = Place{};
@@ -21,7 +23,7 @@ uint64_t SendBook::send_new(Instant now) {
   return next_++;
 }
 
-std::optional<uint64_t> SendBook::next_repair(Instant now) {
+std::optional<uint64_t> SendWindow::next_repair(Instant now) {
   while (!repairs_.empty()) {
     const uint64_t position = repairs_.front();
     repairs_.pop_front();
@@ -37,19 +39,19 @@ std::optional<uint64_t> SendBook::next_repair(Instant now) {
   return std::nullopt;
 }
 
-void SendBook::note_sent(Place& place, Instant now) {
+void SendWindow::note_sent(Place& place, Instant now) {
   place.sent_at = now;
   place.order = ++order_;
   place.attempts++;
   scan_at_ = std::min(scan_at_, now + patience(place));
 }
 
-Duration SendBook::patience(const Place& place) const {
+Duration SendWindow::patience(const Place& place) const {
   const uint32_t doublings = std::min(place.attempts - 1, kDoublingsMax);
   return timeout() * (int64_t{1} << doublings);
 }
 
-bool SendBook::on_ack(const Ack& ack, Instant now) {
+bool SendWindow::on_ack(const Ack& ack, Instant now) {
   if (ack.below > next_ || ack.words > kAckWords) return false;
   limit_ = std::max(limit_, ack.limit);
   for (; base_ < ack.below; base_++) acknowledge(base_, now);
@@ -64,7 +66,7 @@ bool SendBook::on_ack(const Ack& ack, Instant now) {
   return true;
 }
 
-void SendBook::acknowledge(uint64_t position, Instant now) {
+void SendWindow::acknowledge(uint64_t position, Instant now) {
   Place& place = place_of(position);
   if (place.acknowledged) return;
   place.acknowledged = true;
@@ -72,7 +74,7 @@ void SendBook::acknowledge(uint64_t position, Instant now) {
   if (place.attempts == 1) rtt_.sample(now - place.sent_at);
 }
 
-void SendBook::queue_overtaken(uint64_t end) {
+void SendWindow::queue_overtaken(uint64_t end) {
   for (uint64_t position = base_; position < end; position++) {
     Place& place = place_of(position);
     if (place.acknowledged || place.queued) continue;
@@ -82,7 +84,7 @@ void SendBook::queue_overtaken(uint64_t end) {
   }
 }
 
-void SendBook::on_time(Instant now) {
+void SendWindow::on_time(Instant now) {
   if (now < scan_at_ || base_ == next_) return;
   scan_at_ = Instant::never();
   for (uint64_t position = base_; position < next_; position++) {
@@ -100,9 +102,9 @@ void SendBook::on_time(Instant now) {
 
 // --- Receiving ---
 
-ReceiveBook::ReceiveBook(uint32_t window) : come_(window) { TRIB_ASSERT(window > 0); }
+ReceiveWindow::ReceiveWindow(uint32_t window) : come_(window) { TRIB_ASSERT(window > 0); }
 
-ReceiveBook::Take ReceiveBook::take(uint64_t position) {
+ReceiveWindow::Take ReceiveWindow::take(uint64_t position) {
   if (position < below_) return Take::kDuplicate;
   if (position >= used_ + come_.size() || position >= below_ + kAckBits) return Take::kOutside;
   if (has(position)) return Take::kDuplicate;
@@ -112,13 +114,13 @@ ReceiveBook::Take ReceiveBook::take(uint64_t position) {
   return Take::kNew;
 }
 
-void ReceiveBook::use_next() {
+void ReceiveWindow::use_next() {
   TRIB_ASSERT(has_next());
   come_[used_ % come_.size()] = false;
   used_++;
 }
 
-Ack ReceiveBook::ack() const {
+Ack ReceiveWindow::ack() const {
   Ack ack;
   ack.below = below_;
   ack.limit = used_ + come_.size();

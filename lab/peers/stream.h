@@ -37,13 +37,13 @@ struct Ack {
   uint64_t beyond[kAckWords] = {};  ///< Bit i: position below + i has arrived.
 };
 
-class SendBook {
+class SendWindow {
  public:
   /// @param window Packets in flight, at least 1.
-  explicit SendBook(uint32_t window);
+  explicit SendWindow(uint32_t window);
 
   [[nodiscard]] bool may_send_new() const;
-  /// True if only the receiver's limit prevents a new packet.
+  /// Returns true if only the receiver's limit prevents a new packet.
   [[nodiscard]] bool held_by_limit() const { return next_ == limit_ && base_ == next_; }
   /// Records that the next position is sent at `now`, and returns it.
   uint64_t send_new(Instant now);
@@ -99,22 +99,22 @@ class SendBook {
   Instant scan_at_ = Instant::never();
 };
 
-class ReceiveBook {
+class ReceiveWindow {
  public:
   enum class Take : uint8_t { kNew, kDuplicate, kOutside };
 
-  explicit ReceiveBook(uint32_t window);
+  explicit ReceiveWindow(uint32_t window);
 
   /// Records a received packet. Returns kOutside if it lies beyond the limit.
   [[nodiscard]] Take take(uint64_t position);
-  /// True if the next position in order has arrived and is unused.
+  /// Returns true if the next position in order has arrived and is unused.
   [[nodiscard]] bool has_next() const { return used_ < below_; }
   /// Marks it as used. @pre has_next()
   void use_next();
   [[nodiscard]] uint64_t used() const { return used_; }
-  /// True if no packet can be accepted before one is used.
+  /// Returns true if no packet can be accepted before one is used.
   [[nodiscard]] bool is_full() const { return below_ == used_ + come_.size(); }
-  /// True if a position before the highest received one is missing.
+  /// Returns true if a position before the highest received one is missing.
   [[nodiscard]] bool has_gap() const { return end_ > below_; }
   [[nodiscard]] Ack ack() const;
 

@@ -45,15 +45,13 @@ std::string flow_name(const apps::FlowKey& key) {
   return flow_name(programs::as_json(telemetry::ipfix_flow_of(key)));
 }
 
-/// Counts the packets and bytes that each flow sent. A cut frame has zeros in place of the bytes
-/// that the capture lacks.
+/// Counts the packets and bytes that each flow sent, except those whose headers are cut.
 Totals sent_by_flow(std::span<const WirePacket> packets) {
   Totals totals;
   for (const WirePacket& packet : packets) {
-    std::vector<std::byte> frame = packet.bytes;
-    frame.resize(packet.wire_bytes);
     apps::FlowPacket flow;
-    if (apps::read_flow(frame, /*is_frame=*/true, flow) != apps::FlowFit::kFits) continue;
+    const auto fit = apps::read_captured_flow(packet.bytes, packet.wire_bytes, flow);
+    if (fit != apps::FlowFit::kFits) continue;
     Total& total = totals[flow_name(flow.key)];
     total.packets++;
     total.octets += flow.ip_bytes;

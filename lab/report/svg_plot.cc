@@ -55,7 +55,7 @@ constexpr std::string_view kStyleSheet = R"(<style>
 /// The appearance of one series.
 struct Look {
   size_t colour = 0;
-  size_t shape = 0;  ///< Of its markers.
+  size_t shape = 0;  ///< Shape of the markers.
   bool has_markers = false;
   double radius = kMarkerRadius;
   bool hollow = false;           ///< Markers without filling, so that others show through them.

@@ -5,8 +5,8 @@
 ///
 /// Model:   FNV-1a over all numbers of the models (defaults of a scenario, every PFE generation,
 ///          the networks' buckets and computation) and over short runs of each back end, without
-///          and with trains: their times and the digests of their deliveries. A change that shifts
-///          no packet of these runs does not show.
+///          and with trains: their times, the digests of their deliveries and the aggregators'
+///          uses. A change that none of these runs shows does not change the digest.
 /// Exact:   The same on every machine and with every compiler.
 /// Threads: Any.
 /// Tests:   tests/lab/sweep/model_digest_test.cc

@@ -8,10 +8,10 @@
 #include <span>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/fnv.h"
 #include "lab/run.h"
-#include "lab/scenario_file.h"
 #include "lab/sweep/plain_file.h"
 #include "lab/workload/delay_trace.h"
 
@@ -36,6 +36,13 @@ std::string text_of_file(const std::string& path) {
 }
 
 }  // namespace
+
+Result<void> check_effects(std::span<const Point> points, std::span<const Setting> settings) {
+  std::vector<const Scenario*> scenarios;
+  scenarios.reserve(points.size());
+  for (const Point& point : points) scenarios.push_back(&point.scenario);
+  return check_effects(scenarios, settings);
+}
 
 Result<void> check_point_files(const Point& point) {
   for (const auto& [key, path] : {std::pair("topology_file", &point.scenario.topology_file),

@@ -7,10 +7,12 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <string>
 
 #include "base/result.h"
 #include "lab/scenario.h"
+#include "lab/scenario_file.h"
 #include "lab/sweep/outcome.h"
 
 namespace tributary::lab {
@@ -22,6 +24,10 @@ struct Point {
   /// Runs the scenario; empty for run_scenario().
   std::function<Result<PointOutcome>(const Scenario&)> run = {};
 };
+
+/// Refuses the first of the settings that has no effect in any of the points.
+[[nodiscard]] Result<void> check_effects(std::span<const Point> points,
+                                         std::span<const Setting> settings);
 
 /// Refuses a point whose topology file or trace is not a regular file, or is larger than the
 /// longest trace. A file that is missing is left to the run, which refuses it.

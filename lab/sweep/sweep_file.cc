@@ -168,6 +168,15 @@ Result<uint64_t> count_points(const Parts& parts, const std::string& place) {
   return count;
 }
 
+/// Refuses a key, swept or not, that has no effect in any of the points.
+Result<void> check_keys(const Sweep& sweep, const Parts& parts) {
+  std::vector<Setting> settings = parts.fixed;
+  for (const Dimension& dimension : parts.dimensions) {
+    settings.push_back(dimension.values.front().setting);
+  }
+  return check_effects(sweep.points, settings);
+}
+
 /// Adds the point of this number: its digits in the mixed base of the lists' lengths.
 void add_point(Sweep& sweep, const Parts& parts, uint64_t number) {
   const uint64_t repeat = number % parts.repeats;
@@ -223,6 +232,7 @@ Result<Sweep> make_sweep(std::span<const WrittenKey> keys, std::span<const Writt
         "{}: capture is not allowed in a sweep, whose runs would write one file; allowed: none",
         place));
   }
+  if (const auto good = check_keys(sweep, *parts); !good) return tl::unexpected(good.error());
   return sweep;
 }
 

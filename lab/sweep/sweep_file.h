@@ -8,8 +8,8 @@
 ///   repeat = 5                      # each point with seeds seed, seed + 1, …
 ///
 /// Shapes:  The first list of the file varies slowest, repetitions fastest.
-/// Errors:  Refuses values that no scenario may have, sweeps without lists, more than kPointsMax
-///          points, and sweeps without a valid combination (see RefusedPoint for some).
+/// Errors:  Refuses values that no scenario may have, keys without effect in any point, and sweeps
+///          without lists, with over kPointsMax points or with no valid combination (RefusedPoint).
 /// Tests:   tests/lab/sweep/sweep_file_test.cc
 #pragma once
 

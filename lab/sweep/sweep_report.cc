@@ -30,7 +30,8 @@ constexpr Column kColumns[] = {
     {"degraded_fraction", [](const RunResult& result) { return result.degraded_fraction(); }},
     {"skipped_fraction", [](const RunResult& result) { return result.skipped_fraction(); }},
     {"missed_fraction", [](const RunResult& result) { return result.missed_fraction(); }},
-    {"packets", [](const RunResult& result) { return static_cast<double>(result.packets); }},
+    {"simulated_packets",
+     [](const RunResult& result) { return static_cast<double>(result.packets); }},
 };
 
 /// A quantity with a plot of its own.

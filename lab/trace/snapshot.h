@@ -39,7 +39,7 @@ struct SnapshotTable {
 };
 
 /// The request for a snapshot.
-struct SnapshotWish {
+struct SnapshotRequest {
   Instant at;  ///< The current time: not before the last event, and before the next.
   std::optional<uint64_t> block;  ///< Show only this block's record.
   std::optional<uint64_t> slot;   ///< Show this slot's registers; slot 0's by default.

@@ -22,7 +22,7 @@ const char* meaning(TraceKind kind) {
     case TraceKind::kSend:
       return "a packet leaves";
     case TraceKind::kDrop:
-      return "the packet goes no further; what it counts as";
+      return "the packet is dropped; the name of its counter";
     case TraceKind::kLink:
       return "the packet's last bit leaves the link's sender";
     case TraceKind::kThread:

@@ -51,7 +51,8 @@ uint64_t Workload::elements() const {
 std::vector<Duration> Workload::forward_ends() const {
   std::vector<Duration> ends;
   for (size_t i = 0; i < buckets.size(); i++) {
-    // The forward pass has ahead of it what the backward pass has behind it.
+    // The forward pass visits the layers in the opposite order: it ends bucket i's layers where the
+    // backward pass begins them.
     const Duration ahead = i == 0 ? Duration() : buckets[i - 1].ready_at;
     ends.push_back(backward == Duration()
                        ? share(forward, buckets.size() - i, buckets.size())

@@ -249,7 +249,7 @@ const std::vector<StragglerKind>& straggler_kinds() {
        .choice =
            {"heavy-tail",
             "every worker's time for computation, input and copies varies, with a given ratio "
-            "of P99 to P50"},
+            "of P99 to P50, from half of the median on"},
        .make = make<HeavyTail>},
       {.id = Straggling::kPause,
        .choice = {"pause", "certain workers' processes stand still once, for a given time"},

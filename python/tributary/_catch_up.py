@@ -318,7 +318,7 @@ class CatchUp:
 
 
 def _refusals(model, hook, group):
-    """Yields what CatchUp cannot do for this model, each with its remedy."""
+    """Yields a line for each reason why CatchUp refuses this model, each with its remedy."""
     if not isinstance(model, DistributedDataParallel):
         yield f"{type(model).__name__} is not a DistributedDataParallel; wrap the model in one"
         return

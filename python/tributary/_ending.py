@@ -2,7 +2,7 @@
 """The end of a rank's process: it leaves the job, and the rank at fault ends before its victims.
 
 A rank whose error is PeerLeft ends a little later. torchrun and torch.multiprocessing.spawn show the error of the
-rank that ends first, and another rank says good-bye to the job before its process has ended.
+rank that ends first, and another rank leaves the job before its process has ended.
 """
 
 import atexit
@@ -18,7 +18,7 @@ from ._group import active_or_none
 # Gloo's threads free the Python objects of finished calls, for which they need the interpreter's lock. A thread
 # that asks for it after the interpreter has begun to end aborts the process, so the end waits for them. Assumed.
 GLOO_RELEASE_S = 0.05
-# From a rank's good-bye to the end of its process, with as much again for a launcher that looks in rounds. Assumed.
+# From a rank's leave to the end of its process, with as much again for a launcher that looks in rounds. Assumed.
 VICTIM_WAITS_S = 1.0
 _LAST = -1  # Of a finalizer's priorities: after the processes that this one has started.
 

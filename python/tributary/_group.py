@@ -212,8 +212,14 @@ class TributaryGroup(Collectives, WorksInOrder, dist.ProcessGroup):
 
     def _new_urgency(self):
         """Returns the priorities of the URL. With mitigation all are 0, because a late rank cannot receive others."""
-        priorities = int(keys_of(self._url).get("priorities", 1))
-        return Urgency(1 if self.mitigated() else priorities)
+        return Urgency(1 if self.mitigated() else self._priorities())
+
+    def _priorities(self):
+        return int(keys_of(self._url).get("priorities", 1))
+
+    def has_priorities(self):
+        """Returns True if sums of a backward pass have different priorities."""
+        return self._priorities() > 1 and not self.mitigated()
 
     def take_error(self, error, tensor):
         """Called by a work. Returns its exception, or None if NaN in the tensor replaces it."""

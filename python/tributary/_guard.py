@@ -16,6 +16,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from . import errors
 from ._group import active_group, active_or_none
+from ._uneven import is_joining
 
 VARIABLE = "TRIBUTARY_CHECK_PARAMETERS"
 
@@ -46,7 +47,8 @@ def leave_to_catch_up(model):
 
 def _before_forward(module, _):
     if isinstance(module, DistributedDataParallel) and torch.is_grad_enabled() and module not in _caught_up:
-        if module.require_backward_grad_sync and module.process_group is active_or_none():
+        # A rank without inputs makes no forward pass, so it would miss a comparison.
+        if module.require_backward_grad_sync and module.process_group is active_or_none() and not is_joining(module):
             before_step(module)
 
 

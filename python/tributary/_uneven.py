@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Refuses DistributedDataParallel.join(), for uneven inputs, with straggler mitigation.
+"""Refuses DistributedDataParallel.join(), for uneven inputs, with straggler mitigation or priorities.
 
-A rank without inputs adds zeros outside a backward pass. There a sum must have all ranks, so it goes through
-Gloo. The other ranks' gradients go to the aggregator, so both would wait in vain.
+A rank without inputs adds zeros outside a backward pass. There a sum must have all ranks, so with mitigation it goes
+through Gloo. The other ranks' gradients go to the aggregator, so both would wait in vain. Priorities follow the
+place of a sum in its backward pass, so the ranks would give a bucket different ones.
 """
 
 import torch
@@ -31,8 +32,14 @@ def is_joining(model):
 def _before_forward(module, _):
     if isinstance(module, DistributedDataParallel) and is_joining(module):
         group = active_or_none()
-        if module.process_group is group and not group.closed and group.mitigated():
-            raise errors.InvalidArgument(
-                "join() of DistributedDataParallel cannot be used with straggler mitigation; give every rank the "
-                "same number of batches, as DistributedSampler does, or set the job's timeout to 0"
-            )
+        if module.process_group is not group or group.closed:
+            return
+        for is_used, feature, remedy in (
+            (group.mitigated(), "straggler mitigation", "set the job's timeout to 0"),
+            (group.has_priorities(), "priorities", "leave priorities out of the URL"),
+        ):
+            if is_used:
+                raise errors.InvalidArgument(
+                    f"join() of DistributedDataParallel cannot be used with {feature}; give every rank the "
+                    f"same number of batches, as DistributedSampler does, or {remedy}"
+                )

@@ -62,7 +62,7 @@ LEAST_WAIT = datetime.timedelta(milliseconds=1)
 
 
 class Rest:
-    """What is left of a timeout that the waits for several works share. No timeout, or 0 as for a work: no limit."""
+    """The time left of a timeout that the waits for several works share. No timeout, or 0: no limit."""
 
     def __init__(self, timeout=None):
         seconds = timeout.total_seconds() if timeout is not None else 0
@@ -159,7 +159,8 @@ class TributaryWork(_Work):
     def _write(self, report, error):
         if error is not None:
             self._error = self._group.take_error(error, self.staged)
-        else:
+            report = getattr(error, "report", None) if self._error is None else None
+        if report is not None:
             self._group.take_report(self, report)
         if self.staged is not self._tensor and not self.only_reads:
             copy_back(self._tensor, self.staged)

@@ -44,7 +44,7 @@ TOTAL_MAX = 64  # Of all machines: wire::kAggregatorsMax. Workers refuse a longe
 LINGER_S = 60
 LEAST_WAIT_S = 0.1  # torch's store takes 0 as no limit.
 _NO_HOST = "tributary:///job/"
-_JOB = "window=4096,block_grad_max=4095,history=4"
+_JOB = {"window": 4096, "block_grad_max": 4095, "history": 4}  # Unless TRIBUTARY_JOB has these keys.
 
 _running = []  # Process objects of the current group. Linux ends the processes with this one.
 _ending = []  # Process objects of earlier groups.
@@ -290,7 +290,9 @@ def _free_port(address):
 def _start(address, port, sources, job):
     """Starts an aggregator at a port of an address. sources, job: keys of the job. Returns the port."""
     listen = f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
-    keys = ",".join(filter(None, (f"id={_job_id()}", sources, _JOB, job)))
+    given = {key.partition("=")[0] for key in job.split(",")}
+    defaults = _text_of({name: value for name, value in _JOB.items() if name not in given})
+    keys = ",".join(filter(None, (f"id={_job_id()}", sources, defaults, job)))
     # setpriv: the kernel ends the aggregator like SIGTERM when this process has ended, however it ends.
     process = _start_process(
         ["setpriv", "--pdeathsig", "TERM", _program(), "serve", "--listen", listen,
@@ -331,7 +333,7 @@ class _Starter:
         while True:
             command, started = self._commands.get()
             try:
-                # A session of its own: Ctrl-C ends the ranks, which still need the aggregator to say good-bye.
+                # A session of its own: Ctrl-C ends the ranks, which still send their leaves to it.
                 started.set_result(subprocess.Popen(
                     command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, start_new_session=True,
                 ))

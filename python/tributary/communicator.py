@@ -133,8 +133,14 @@ class Operation:
 
     def _outcome(self, status):
         self._is_done = True
-        if status != errors.OK:
-            raise errors.error_of(status, self._library.tributary_operation_text(self._handle).decode())
+        if status == errors.OK:
+            return self._report()
+        error = errors.error_of(status, self._library.tributary_operation_text(self._handle).decode())
+        if isinstance(error, errors.NotFinite):
+            error.report = self._report()
+        raise error
+
+    def _report(self):
         raw = _library.OperationReport()
         self._library.tributary_operation_report(self._handle, ctypes.byref(raw), ctypes.sizeof(raw))
         warning = self._library.tributary_operation_warning(self._handle).decode()
@@ -270,6 +276,7 @@ class Communicator:
     """One rank's membership in a job. The constructor blocks until all ranks have joined."""
 
     __reduce__ = _refuse_copy
+    any_joined = False  # True if this process has joined a job.
 
     def __init__(self, url=None, on_event=LOGGED, **options):
         """Joins the job at `url`, tributary://HOST:PORT/job/ID?KEY=VALUE&…; options add more keys.
@@ -295,6 +302,7 @@ class Communicator:
         joining = _Joining(self._library, url_with(url, options), self._callback)
         self._handle = joining.wait()
         _open_communicators.add(self)
+        Communicator.any_joined = True
         info = self.info()
         self.rank, self.world = info["rank"], info["world"]
 

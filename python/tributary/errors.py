@@ -21,7 +21,9 @@ class Overflow(TributaryError):
 
 
 class NotFinite(TributaryError):
-    """A rank's tensor holds an infinity or a NaN; the tensor's content is unspecified."""
+    """A rank's tensor holds an infinity or a NaN: every block with one is NaN, and the other blocks hold their sums."""
+
+    report = None  # Of the operation, as its wait() returns it; None: not of an operation.
 
 
 class PeerMissing(TributaryError):
@@ -136,7 +138,7 @@ def error_of(status, text):
     """Returns the exception for a status that is neither OK nor PENDING."""
     kind = _BY_STATUS.get(status, TributaryError)
     text = text or f"status {status}"
-    # As refusal_text() of host/trio_ml/worker_errors.cc writes it.
+    # As refusal_text() of host/worker_errors.cc writes it.
     if kind is Refused and re.search(r" has \d+ ranks, not \d+", text):
         text += advice_on_counts()
     return kind(text)

@@ -107,12 +107,27 @@ def _check(name, is_module):
     sys.exit(_USAGE if line else 0)
 
 
+def _warn_without_group():
+    """Prints a line if `launch` started a script that uses torch, and the script has joined no job."""
+    if os.environ.get("TRIBUTARY_BACKEND") != "tributary" or "tributary.torch" not in sys.modules:
+        return
+    if sys.modules["tributary.communicator"].Communicator.any_joined:
+        return
+    distributed = sys.modules["torch.distributed"]
+    used = f" and used '{distributed.get_backend()}'" if distributed.is_initialized() else ""
+    _one_line.print_once(
+        f"the script created no group of the back end 'tributary'{used}; pass \"tributary\" to init_process_group(), or "
+        "give launch the script's back end (--backend)"
+    )
+
+
 def _run(name, is_module):
     if is_module:
         runpy.run_module(name, run_name="__main__", alter_sys=True)
         return
-    # The interpreter sets this for a script. For a module it is the current folder.
-    sys.path[0] = os.path.dirname(os.path.abspath(name))
+    # The interpreter sets this for a script, unless -P or PYTHONSAFEPATH forbids it. For a module it is the current folder.
+    if not getattr(sys.flags, "safe_path", False):
+        sys.path[0] = os.path.dirname(os.path.realpath(name))
     runpy.run_path(name, run_name="__main__")
 
 
@@ -129,6 +144,7 @@ def main():
     _after_import.install()
     try:
         _run(sys.argv[0], is_module)
+        _warn_without_group()
     except _one_line.COMMON as error:
         _end_with_line(error)
     except ModuleNotFoundError as error:

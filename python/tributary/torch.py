@@ -71,7 +71,7 @@ def _create(store, rank, world, timeout):
     _guard.install()
     active = _join(store, rank, world, timeout, make_inner)
     set_active(active)
-    if active.mitigated():
+    if active.mitigated() or active.has_priorities():
         _uneven.install()
     return active
 
@@ -161,7 +161,12 @@ def last_error():
 
 
 def _adopt_mpirun():
-    """Copies mpirun's variables for rank and world to RANK and WORLD_SIZE, which torch reads."""
+    """Copies mpirun's variables for rank and world to RANK and WORLD_SIZE, which torch reads.
+
+    Not without MASTER_ADDR, because torch needs it as well: ranks of a script that trains alone keep their variables.
+    """
+    if "MASTER_ADDR" not in os.environ:
+        return
     # Slurm's is the last resort: under an mpirun that Slurm started, it counts that program's own processes.
     for prefix, locals_ in (
         ("OMPI_COMM_WORLD", ("OMPI_COMM_WORLD_LOCAL_RANK",)), ("PMI", ("MPI_LOCALRANKID", "SLURM_LOCALID")),
@@ -176,7 +181,7 @@ def _adopt_mpirun():
 
 
 def _leave_previous():
-    """Ends what remains of a group that destroy_process_group() has dropped."""
+    """Ends the group that destroy_process_group() has dropped, and its aggregators."""
     end_active()
     aggregators.stop()
 

@@ -70,9 +70,8 @@ Reply get_history(const ApiConfig& config, const Request&, const UrlParts&) {
 Reply get_job_history(const ApiConfig& config, const Request&, const UrlParts& parts) {
   if (config.history == nullptr) return no_history();
   nlohmann::json json;
-  if (const auto id = parse_number<uint32_t>(parts.id)) {
-    json = job_history_json(*config.history, *id);
-  }
+  const auto id = parse_number<uint32_t>(parts.id);
+  if (id && std::to_string(*id) == parts.id) json = job_history_json(*config.history, *id);
   if (json.is_object()) return json_reply(json);
   return error_reply(404,
                      fmt::format("job '{}' has no history; GET /v1/jobs lists the jobs", parts.id));
@@ -242,6 +241,10 @@ constexpr auto kRoutes = std::to_array<Route>({
      "Readiness", kJson, Body::kNone, Cores::kNotAsked},
 });
 
+/// Tells whether the route takes a query. The others refuse one, so that no client takes a filter
+/// that the server ignores for one that it applies.
+bool takes_query(const Route& route) { return route.answer == delete_job; }
+
 nlohmann::json parameter(const char* name, const char* in, const nlohmann::json& schema) {
   const bool in_path = std::string_view(in) == "path";
   return {{"name", name}, {"in", in}, {"required", in_path}, {"schema", schema}};
@@ -259,7 +262,7 @@ nlohmann::json parameters_of(const Route& route) {
   if (route.path.find(kName) != std::string_view::npos) {
     parameters.push_back(parameter("name", "path", {{"type", "string"}}));
   }
-  if (route.answer == delete_job) {
+  if (takes_query(route)) {
     parameters.push_back(parameter("force", "query", {{"type", "boolean"}}));
   }
   return parameters;
@@ -395,6 +398,10 @@ Reply Api::handle(const Request& request) const {
     if (method == route.method) {
       if (method != "GET" && config_.jobs == nullptr && route.path.starts_with("/v1/jobs")) {
         return error_reply(403, "this server has no jobs; a server of trio-ml has them");
+      }
+      if (!request.query.empty() && !takes_query(route)) {
+        return error_reply(400, fmt::format("query '{}' is not allowed: {} {} takes no query",
+                                            request.query, request.method, request.path));
       }
       const auto answer = [&] { return route.answer(config_, request, *parts); };
       return route.cores == Cores::kAsked ? ask_cores(answer) : answer();

@@ -3,9 +3,9 @@
 /// The control API: one JSON answer for each URL. docs/monitoring.md describes the fields.
 ///
 /// Threads: Any. Each call takes its own snapshot.
-/// Errors:  404 for an unknown URL, job or source, 405 for another method than the URL's; those of
-///          the commands are in job_routes.h and log_routes.h. 503 if a core hangs. The body is
-///          {"error": TEXT}.
+/// Errors:  404 for an unknown URL, job or source, 405 for another method than the URL's, 400 for a
+///          query that the URL does not take; those of the commands are in job_routes.h and
+///          log_routes.h. 503 if a core hangs. The body is {"error": TEXT}.
 /// Tests:   tests/server/control/api_test.cc, job_routes_test.cc
 #pragma once
 

@@ -39,8 +39,6 @@ std::string client_of(const sockaddr_storage& peer) {
   return IN6_IS_ADDR_V4MAPPED(&address) ? bytes(address, 12, 4) : bytes(address, 0, 8);
 }
 
-bool would_block() { return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR; }
-
 }  // namespace
 
 const char* to_string(ConnectionEnd end) {
@@ -163,12 +161,19 @@ void Connections::take_answers() {
 }
 
 void Connections::limit_answers() {
-  size_t total = 0;
-  for (const auto& connection : connections_) total += connection->answer.size();
+  size_t others = 0;  // Bytes of all answers but the largest.
+  const Connection* largest = nullptr;
+  for (const auto& connection : connections_) {
+    others += connection->answer.size();
+    if (largest == nullptr || connection->answer.size() >= largest->answer.size()) {
+      largest = connection.get();
+    }
+  }
+  if (largest != nullptr) others -= largest->answer.size();
   std::erase_if(connections_, [&](const auto& connection) {
-    if (total <= kAnswersBytesMax || connection->answer.empty()) return false;
-    if (connection->answer.size() == total) return false;  // The only one, or the newest.
-    total -= connection->answer.size();
+    if (others <= kAnswersBytesMax || connection->answer.empty()) return false;
+    if (connection.get() == largest) return false;
+    others -= connection->answer.size();
     return end(ConnectionEnd::kDisplaced) == Next::kGone;
   });
 }
@@ -188,7 +193,7 @@ void Connections::accept_some() {
     if (!socket.is_open()) {
       // EMFILE, ENFILE, ENOBUFS, ENOMEM: others must free something first. ECONNABORTED and the
       // network's errors concern one caller. None of them ends the server.
-      if (!would_block()) accept_at_ = Clock::now() + kRetryAfter;
+      if (!is_retryable(errno)) accept_at_ = Clock::now() + kRetryAfter;
       return;
     }
     if (connections_.size() == kConnectionsMax) displace();
@@ -240,7 +245,7 @@ Connections::Next Connections::read(Connection& connection) {
   std::array<char, kReadBytes> bytes;
   const size_t room = std::min(bytes.size(), connection.request.room());
   const ssize_t got = recv(connection.socket.get(), bytes.data(), room, 0);
-  if (got < 0 && would_block()) return Next::kStays;
+  if (got < 0 && is_retryable(errno)) return Next::kStays;
   if (got <= 0) return end(ConnectionEnd::kClosed);
   if (connection.request.add({bytes.data(), static_cast<size_t>(got)})) {
     connection.state = State::kAnswering;
@@ -256,7 +261,7 @@ Connections::Next Connections::read(Connection& connection) {
 Connections::Next Connections::write(Connection& connection) {
   const std::string_view rest = std::string_view(connection.answer).substr(connection.sent_bytes);
   const ssize_t sent = send(connection.socket.get(), rest.data(), rest.size(), MSG_NOSIGNAL);
-  if (sent < 0 && would_block()) return Next::kStays;
+  if (sent < 0 && is_retryable(errno)) return Next::kStays;
   if (sent < 0) return end(ConnectionEnd::kClosed);
   connection.sent_bytes += static_cast<size_t>(sent);
   if (connection.sent_bytes < connection.answer.size()) return Next::kStays;
@@ -273,7 +278,7 @@ Connections::Next Connections::drain_request(Connection& connection) {
   std::array<char, kReadBytes> bytes;
   while (connection.drained_bytes < kRequestBytesMax) {
     const ssize_t got = recv(connection.socket.get(), bytes.data(), bytes.size(), 0);
-    if (got < 0 && would_block()) return Next::kStays;
+    if (got < 0 && is_retryable(errno)) return Next::kStays;
     if (got <= 0) return Next::kGone;
     connection.drained_bytes += static_cast<size_t>(got);
   }

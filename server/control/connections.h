@@ -7,7 +7,7 @@
 /// Bounds:  kConnectionsMax: a further one closes an ending connection; if there is none, a reading
 ///          one; else a writing one. A request has kRequestBytesMax and kRequestWithin. An answer
 ///          has kRequestWithin and a second per kAnswerBytesPerS. Unsent answers occupy at most
-///          kAnswersBytesMax, unless a single one is larger.
+///          kAnswersBytesMax beside the largest one.
 /// Errors:  Without a free file descriptor, new connections wait in the kernel's queue.
 /// Threads: answer() and the counters: any. Everything else: the owner.
 /// Tests:   tests/server/control/http_server_tcp_test.cc, http_server_test.cc
@@ -100,6 +100,8 @@ class Connections {
   /// been sent, it closes the oldest one of the address that has the most of them. If there are
   /// none, it chooses from the reading connections in the same way, else from the writing ones.
   void displace();
+  /// Closes the oldest connections with answers until all but the largest answer, the newest of
+  /// that size, fit into kAnswersBytesMax. A recording may be larger than that.
   void limit_answers();
   Next serve(Connection& connection);
   Next read(Connection& connection);

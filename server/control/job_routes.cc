@@ -43,8 +43,10 @@ Reply reply_of(const server::JobResult& result, const nlohmann::json& good) {
   return error_reply(status_of(result.error().fault), result.error().text);
 }
 
-/// Reads a number of a URL. A number that no job or source has is returned as the largest one.
+/// Reads a number of a URL, without leading zeros, so that a job has one URL. A number that no job
+/// or source has is returned as the largest one.
 std::optional<uint32_t> number_in(std::string_view text) {
+  if (text.size() > 1 && text.starts_with('0')) return {};
   uint32_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (end != text.data() + text.size() || text.empty()) return {};
@@ -52,7 +54,9 @@ std::optional<uint32_t> number_in(std::string_view text) {
 }
 
 Reply unknown(const char* what, const std::string& text) {
-  return error_reply(404, fmt::format("{} '{}' does not exist: it is not a number", what, text));
+  return error_reply(
+      404,
+      fmt::format("{} '{}' does not exist; allowed: a number without leading zeros", what, text));
 }
 
 /// Returns a value of the body as the tables of keys take it.

@@ -9,6 +9,7 @@
 #include "auth/mode.h"
 #include "engine/counters_json.h"
 #include "io/local/client_address.h"
+#include "server/job_keys.h"
 
 namespace tributary::control {
 namespace {
@@ -227,6 +228,7 @@ nlohmann::json job_config_json(const trio_ml::JobConfig& config) {
           {"block_cnt_max", config.block_cnt_max},
           {"block_grad_max", config.block_grad_max},
           {"history", config.history},
+          {"shared_buffers", config.shared_buffers},
           {"mitigation", config.mitigation},
           {"timeout_ms", in_milliseconds(config.timeout)},
           {"timer_threads", config.timer_threads},
@@ -235,6 +237,7 @@ nlohmann::json job_config_json(const trio_ml::JobConfig& config) {
           {"silence", to_string(config.on_silence())},
           {"channels", config.channels},
           {"auth", auth::to_string(config.auth.mode)},
+          {"clients", server::clients_text(config.clients)},
           {"pin", config.pin},
           {"asynchronous", config.asynchronous},
           {"parameters", config.parameters},

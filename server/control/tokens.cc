@@ -103,7 +103,8 @@ Result<Tokens> parse_tokens(std::string_view text) {
       return failure(fmt::format("line {}: an earlier line has the same token", number));
     }
     if (tokens.size() == kTokensMax) {
-      return failure(fmt::format("line {}: allowed are at most {} tokens", number, kTokensMax));
+      return failure(fmt::format("line {}: one token too many; allowed: at most {} tokens", number,
+                                 kTokensMax));
     }
     tokens.push_back(*token);
   }

@@ -89,7 +89,7 @@ class TokenFile {
   const std::string path_;
   const OnRead on_read_;
   const bool group_may_read_;
-  std::mutex mutex_;  ///< Of the following.
+  std::mutex mutex_;  ///< Guards stamp_ and tokens_.
   Stamp stamp_;
   std::shared_ptr<const Tokens> tokens_;
 };

@@ -61,7 +61,7 @@ class SwitchmlAppliance final : public ObservedServer, private SessionPlaces, pr
   /// Returns every counter by name, as `tributary serve --protocol switchml --json` writes it.
   [[nodiscard]] nlohmann::json stats();
   [[nodiscard]] Snapshot snapshot() override;
-  /// Returns sentences about what slows this machine down, for people to read.
+  /// Returns one sentence for each property of this machine that slows the server down.
   [[nodiscard]] const std::vector<std::string>& warnings() const { return warnings_; }
   [[nodiscard]] Endpoint local() const { return port_->local(); }
   /// Returns the control points' addresses, with the ports that the system chose.

@@ -5,11 +5,13 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <map>
 #include <memory>
 #include <set>
 #include <source_location>
 #include <string>
+#include <utility>
 
 #include "microcode/metered_head.h"
 #include "tests/apps/telemetry/frames.h"
@@ -141,6 +143,32 @@ TEST(FlowKey, SkipsIpv4Options) {
   EXPECT_EQ(packet.ip_bytes, 60U + 18);
 }
 
+// As a capture at the sender has them: the card fills in the length of each segment.
+TEST(FlowKey, ATcpPacketOfLengthZeroEndsWithItsFrame) {
+  for (const bool is_ipv6 : {false, true}) {
+    const uint32_t length_at = is_ipv6 ? 18 : 16;
+    for (const uint32_t vlan : {0U, 5U}) {
+      Bytes frame = frame_of({.is_ipv6 = is_ipv6,
+                              .protocol = wire::kIpProtocolTcp,
+                              .vlan = vlan,
+                              .payload_bytes = 3'000});
+      const uint32_t ether_bytes = vlan == 0 ? 14 : 18;
+      const uint32_t at = length_at + ether_bytes - 14;
+      frame[at] = frame[at + 1] = std::byte{0};
+      const auto [fit, packet] = parse(frame);
+      ASSERT_EQ(fit, FlowFit::kFits);
+      EXPECT_EQ(packet.ip_bytes, frame.size() - ether_bytes);
+      EXPECT_EQ(packet.key.destination_port, 53);
+      EXPECT_EQ(measure(frame).at("parse_ip").lmem_writes, 0U);  // Within its budget.
+      frame.resize(ether_bytes + (is_ipv6 ? 40 : 20) + 13);      // The flags are missing.
+      EXPECT_EQ(parse(frame).fit, FlowFit::kTruncated);
+    }
+    Bytes udp = frame_of({.is_ipv6 = is_ipv6});
+    udp[length_at] = udp[length_at + 1] = std::byte{0};
+    EXPECT_EQ(parse(udp).fit, is_ipv6 ? FlowFit::kTruncated : FlowFit::kBadIpHeader);
+  }
+}
+
 TEST(FlowKey, LaterFragmentsHavePortsZero) {
   const auto first = parse(frame_of({.more_fragments = true}));
   ASSERT_EQ(first.fit, FlowFit::kFits);
@@ -224,6 +252,38 @@ TEST(FlowKey, EveryTruncationIsNamed) {
       // Bytes behind the IP packet are padding.
       const size_t ip_end = spec.is_ipv6 ? 14 + 60 : 18 + 40;
       EXPECT_EQ(parse(cut).fit, size < ip_end ? FlowFit::kTruncated : FlowFit::kFits) << size;
+    }
+  }
+}
+
+// 14 bytes of Ethernet, 4 of a tag, the IP header, and 4 bytes of ports or 14 up to the TCP flags.
+TEST(FlowKey, ACapturedFlowHasNoFieldThatIsCut) {
+  const std::array<std::pair<FrameSpec, size_t>, 4> cases{
+      {{{.protocol = 6}, 14 + 20 + 14},
+       {{.protocol = 17, .vlan = 5}, 14 + 4 + 20 + 4},
+       {{.is_ipv6 = true, .protocol = 6}, 14 + 40 + 14},
+       {{.is_ipv6 = true, .protocol = 17}, 14 + 40 + 4}}};
+  for (const auto& [spec, needed] : cases) {
+    const Bytes whole = frame_of(spec);
+    FlowPacket expected;
+    ASSERT_EQ(read_flow(whole, /*is_frame=*/true, expected), FlowFit::kFits);
+    for (size_t held = 0; held <= whole.size(); held++) {
+      const Bytes cut(whole.begin(), whole.begin() + static_cast<ptrdiff_t>(held));
+      const auto wire_bytes = static_cast<uint32_t>(whole.size());
+      FlowPacket packet;
+      const FlowFit fit = read_captured_flow(cut, wire_bytes, packet);
+      EXPECT_EQ(fit, held < needed ? FlowFit::kTruncated : FlowFit::kFits) << held;
+      EXPECT_EQ(are_headers_cut(cut, wire_bytes), held < needed) << held;
+      if (fit == FlowFit::kFits) {
+        EXPECT_EQ(packet.key, expected.key);
+        EXPECT_EQ(packet.ip_bytes, expected.ip_bytes);
+        EXPECT_EQ(packet.tcp_flags, expected.tcp_flags);
+      }
+      // The held bytes alone are a truncated frame, so a program that gets them makes no record.
+      if (held < needed) {
+        FlowPacket alone;
+        EXPECT_EQ(read_flow(cut, /*is_frame=*/true, alone), FlowFit::kTruncated) << held;
+      }
     }
   }
 }

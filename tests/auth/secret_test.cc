@@ -61,6 +61,26 @@ TEST_F(Secret, OfACredentialMayHaveAnAclButNoOtherReaders) {
   EXPECT_FALSE(find_secret(Mode::kHeader, "").has_value());
 }
 
+// The unit provides "none" if the operator has written no file.
+TEST_F(Secret, MissingCredentialNamesTheFileOfTheService) {
+  setenv("CREDENTIALS_DIRECTORY", folder_.path().c_str(), 1);
+  const std::string missing =
+      "auth=header needs the job's secret; give secret_file, set TRIBUTARY_SECRET, or as a service "
+      "write /etc/tributary/NAME.secret and restart";
+  EXPECT_EQ(find_secret(Mode::kHeader, "").error().text, missing);
+  const std::string path = write(kSecretCredential, "none", 0640);
+  EXPECT_EQ(find_secret(Mode::kHeader, "").error().text, missing);
+  write(kSecretCredential, "none\n", 0640);  // By hand.
+  EXPECT_EQ(find_secret(Mode::kHeader, "").error().text,
+            "the secret (of a service: /etc/tributary/NAME.secret) in " + path +
+                ": the secret has 4 bytes; it needs at least 16: head -c 32 /dev/urandom | base64 "
+                "makes one");
+  write(kSecretCredential, "", 0640);
+  EXPECT_EQ(find_secret(Mode::kHeader, "").error().text,
+            "the secret (of a service: /etc/tributary/NAME.secret) in " + path +
+                ": is empty or cannot be read");
+}
+
 TEST_F(Secret, IsNotNeededWithoutAuthentication) {
   setenv(kSecretVariable, kSecret, 1);
   const auto found = find_secret(Mode::kNone, "");

@@ -55,6 +55,16 @@ TEST(ChildProcess, ReturnsLinesErrorsAndStatus) {
   EXPECT_FALSE(child.ended_well());
 }
 
+TEST(ChildProcess, LastOutputIsOneLine) {
+  ChildProcess child = shell("printf 'one\\ntwo\\n\\n' >&2");
+  lines_until_end(child);
+  EXPECT_EQ(child.last_output(), "one two");
+  EXPECT_EQ(child.stderr_tail(), "one\ntwo\n\n");
+  ChildProcess silent = shell("true");
+  lines_until_end(silent);
+  EXPECT_EQ(silent.last_output(), "");
+}
+
 TEST(ChildProcess, CarriageReturnEndsALineAndStays) {
   ChildProcess child = shell("printf 'one\\r\\ntwo\\r'; printf 'three\\n\\r\\nfour'");
   EXPECT_THAT(lines_until_end(child), ElementsAre("one", "two\r", "three", ""));

@@ -135,6 +135,18 @@ TEST(KeyTable, HelpNamesEachKeyWithItsRange) {
   EXPECT_NE(help.find("label: for reports (text that is not empty)"), std::string::npos);
 }
 
+TEST(KeyTable, TextMayHaveAllowedValues) {
+  constexpr std::array<KeySpec, 1> kKeys{{{.name = "auth",
+                                           .type = KeyType::kText,
+                                           .help = "authentication",
+                                           .default_text = "none",
+                                           .allowed = "none, full"}}};
+  const KeyTable table("job", kKeys);
+  EXPECT_NE(table.help().find("auth: authentication (none, full; default none)"),
+            std::string::npos);
+  EXPECT_EQ(table.parse("auth=").error().text, "--job: auth= is empty; allowed: none, full");
+}
+
 TEST(KeyTableDeathTest, RejectsAWrongTable) {
   constexpr std::array<KeySpec, 2> kTwice{{{.name = "a"}, {.name = "a"}}};
   EXPECT_DEATH(KeyTable("t", kTwice), "");

@@ -40,5 +40,10 @@ TEST(Result, FaultsThatTheMachineEndsByItselfPass) {
   }
 }
 
+TEST(Result, ACallThatFoundNothingReadyIsRetryable) {
+  for (const int error : {EAGAIN, EWOULDBLOCK, EINTR}) EXPECT_TRUE(is_retryable(error));
+  for (const int error : {0, EPIPE, ECONNRESET, EMFILE}) EXPECT_FALSE(is_retryable(error));
+}
+
 }  // namespace
 }  // namespace tributary

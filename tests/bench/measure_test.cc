@@ -3,8 +3,11 @@
 #include "bench/measure.h"
 
 #include <gtest/gtest.h>
+#include <stdlib.h>
 
+#include <cstdlib>
 #include <fstream>
+#include <string>
 
 namespace tributary::bench {
 namespace {
@@ -40,6 +43,18 @@ TEST(ScratchFolder, DestructorRemovesTheFolderAndItsContent) {
     EXPECT_TRUE(std::filesystem::exists(path / "inner" / "file"));
   }
   EXPECT_FALSE(std::filesystem::exists(path));
+}
+
+TEST(ScratchFolder, PathIsEmptyIfTheFolderCannotBeMade) {
+  const char* const before = std::getenv("TMPDIR");
+  const std::string kept = before == nullptr ? "" : before;
+  ::setenv("TMPDIR", "/nowhere", 1);
+  EXPECT_TRUE(ScratchFolder().path().empty());
+  if (before == nullptr) {
+    ::unsetenv("TMPDIR");
+  } else {
+    ::setenv("TMPDIR", kept.c_str(), 1);
+  }
 }
 
 }  // namespace

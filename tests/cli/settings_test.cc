@@ -62,7 +62,7 @@ class SettingsTest : public ::testing::Test {
     args.insert(args.end(), more.begin(), more.end());
     const Parsed parsed = parse(args);
     EXPECT_EQ(parsed.exit, kExitUsage);
-    const std::string prefix = "tributary: " + folder_.string() + "/";
+    const std::string prefix = "tributary serve: " + folder_.string() + "/";
     EXPECT_TRUE(parsed.err.starts_with(prefix)) << parsed.err;
     return parsed.err.substr(std::min(prefix.size(), parsed.err.size()));
   }
@@ -219,7 +219,7 @@ TEST_F(SettingsTest, HelpReturnsSuccess) {
 
 TEST_F(SettingsTest, RefusesUnknownFlagsAndCommands) {
   EXPECT_EQ(refusal({"--job", "id=1", "--windw", "8"}),
-            "tributary: unknown flag '--windw' (did you mean '--window'?); allowed: --help, "
+            "tributary serve: unknown flag '--windw' (did you mean '--window'?); allowed: --help, "
             "--config, --window, --listen, --timeout-ms, --verify, --loss, --json, --scheme, "
             "--peer, --protocol, --cache, --job\n");
   const Parsed parsed = parse({"serv"});
@@ -229,21 +229,23 @@ TEST_F(SettingsTest, RefusesUnknownFlagsAndCommands) {
 }
 
 TEST_F(SettingsTest, RefusesMissingFlagsAndValues) {
-  EXPECT_TRUE(refusal({}).starts_with("tributary: --job is missing; allowed: KEY=VALUE"));
+  EXPECT_TRUE(refusal({}).starts_with("tributary serve: --job is missing; allowed: KEY=VALUE"));
   EXPECT_EQ(refusal({"--job", "id=1", "--window"}),
-            "tributary: --window has no value; allowed: NUMBER\n");
+            "tributary serve: --window has no value; allowed: NUMBER\n");
   const Parsed parsed = parse({});
   EXPECT_EQ(parsed.exit, kExitUsage);
-  EXPECT_EQ(parsed.err, "tributary: give a command; allowed: doctor, serve\n");
+  EXPECT_EQ(parsed.err,
+            "tributary: give a command; allowed: doctor, serve; see tributary --help\n");
 }
 
 TEST_F(SettingsTest, RefusesEmptyValues) {
   for (const std::string flag : {"--listen", "--window", "--job"}) {
-    EXPECT_EQ(refusal({flag, ""}), "tributary: " + flag + " has an empty value\n");
+    EXPECT_EQ(refusal({flag, ""}), "tributary serve: " + flag + " has an empty value\n");
     EXPECT_TRUE(
-        refusal({flag + "="}).starts_with("tributary: " + flag + " has no value; allowed: "));
+        refusal({flag + "="}).starts_with("tributary serve: " + flag + " has no value; allowed: "));
   }
-  EXPECT_EQ(refusal({"--scheme", ""}), "tributary: --scheme= is refused; allowed: {fixed,block}\n");
+  EXPECT_EQ(refusal({"--scheme", ""}),
+            "tributary serve: --scheme= is refused; allowed: {fixed,block}\n");
 }
 
 TEST(ParseCommandLine, AWrongFlagBeforeACommandThatIsRunIsNamed) {
@@ -261,39 +263,77 @@ TEST(ParseCommandLine, AWrongFlagBeforeACommandThatIsRunIsNamed) {
               kExitUsage);
     return out.str();
   };
-  EXPECT_EQ(refusal("-n", "2", "3"), "tributary: -n is given 2 times; allowed: once\n");
+  EXPECT_EQ(refusal("-n", "2", "3"), "tributary launch: -n is given 2 times; allowed: once\n");
   EXPECT_EQ(refusal("--auth", "ful", "ful"),
-            "tributary: --auth=ful ful is refused; allowed: {none,full}\n");
+            "tributary launch: --auth=ful ful is refused; allowed: {none,full}\n");
+}
+
+TEST(ParseCommandLine, ARefusalNamesTheWholeCommand) {
+  const auto refusal = [](const std::vector<const char*>& words) {
+    CLI::App app("test", "tributary");
+    CLI::App* const lab = app.add_subcommand("lab", "experiments");
+    lab->require_subcommand(1);
+    CLI::App* const run = lab->add_subcommand("run", "runs");
+    double loss = 0.25;
+    add_decimal(*run, "--loss", loss, 0, 0.5, "share of lost packets");
+    std::vector<const char*> argv{"tributary", "lab"};
+    argv.insert(argv.end(), words.begin(), words.end());
+    std::ostringstream out;
+    EXPECT_EQ(parse_command_line(app, static_cast<int>(argv.size()), argv.data(), out, out),
+              kExitUsage);
+    return out.str();
+  };
+  EXPECT_EQ(refusal({}), "tributary lab: give a command; allowed: run; see tributary lab --help\n");
+  EXPECT_EQ(refusal({"run", "--wide"}),
+            "tributary lab run: unknown flag '--wide'; allowed: --help, --loss\n");
+  EXPECT_EQ(refusal({"run", "--loss", "0.9"}),
+            "tributary lab run: --loss=0.9 is out of range; allowed: a number from 0 to 0.5\n");
+}
+
+TEST(ParseCommandLine, HelpShowsARangeAndTheDefault) {
+  CLI::App app("test", "tributary");
+  double loss = 0.25;
+  add_decimal(app, "--loss", loss, 0, 0.5, "share of lost packets");
+  const std::array argv{"tributary", "--loss", "0.125"};
+  std::ostringstream out;
+  EXPECT_FALSE(parse_command_line(app, static_cast<int>(argv.size()), argv.data(), out, out));
+  EXPECT_EQ(loss, 0.125);
+  const std::string help = app.help();
+  EXPECT_NE(help.find("--loss NUMBER [0.25]"), std::string::npos) << help;
+  EXPECT_NE(help.find("share of lost packets: a number from 0 to 0.5"), std::string::npos) << help;
 }
 
 TEST_F(SettingsTest, RefusesValuesOnTheCommandLine) {
   const std::string number = "; allowed: a whole number from 1 to 4096\n";
-  EXPECT_EQ(refusal({"--window", "abc"}), "tributary: --window=abc is not a whole number" + number);
-  EXPECT_EQ(refusal({"--window", "0"}), "tributary: --window=0 is out of range" + number);
-  EXPECT_EQ(refusal({"--window=-1"}), "tributary: --window=-1 is not a whole number" + number);
+  EXPECT_EQ(refusal({"--window", "abc"}),
+            "tributary serve: --window=abc is not a whole number" + number);
+  EXPECT_EQ(refusal({"--window", "0"}), "tributary serve: --window=0 is out of range" + number);
+  EXPECT_EQ(refusal({"--window=-1"}),
+            "tributary serve: --window=-1 is not a whole number" + number);
   EXPECT_EQ(refusal({"--window", "0x10"}),
-            "tributary: --window=0x10 is not a whole number" + number);
+            "tributary serve: --window=0x10 is not a whole number" + number);
   EXPECT_EQ(refusal({"--protocol", "tcp"}),
-            "tributary: --protocol=tcp is refused; allowed: {trio-ml,switchml}\n");
+            "tributary serve: --protocol=tcp is refused; allowed: {trio-ml,switchml}\n");
   EXPECT_EQ(refusal({"--timeout-ms", "1001"}),
-            "tributary: --timeout-ms=1001 is out of range; "
+            "tributary serve: --timeout-ms=1001 is out of range; "
             "allowed: whole milliseconds from 1 to 1000\n");
   EXPECT_EQ(refusal({"--listen", "here"}),
-            "tributary: --listen=here is not an endpoint; "
+            "tributary serve: --listen=here is not an endpoint; "
             "allowed: address:port, as in 127.0.0.1:12000 or [::1]:12000\n");
   EXPECT_EQ(refusal({"--loss", "0.9"}),
-            "tributary: --loss=0.9 is refused; allowed: a number from 0 to 0.5\n");
+            "tributary serve: --loss=0.9 is refused; allowed: a number from 0 to 0.5\n");
   EXPECT_EQ(refusal({"--scheme", "none"}),
-            "tributary: --scheme=none is refused; allowed: {fixed,block}\n");
-  EXPECT_EQ(refusal({"--job", "id=300"}),
-            "tributary: --job: id=300 is out of range; allowed: a whole number from 0 to 255\n");
+            "tributary serve: --scheme=none is refused; allowed: {fixed,block}\n");
+  EXPECT_EQ(
+      refusal({"--job", "id=300"}),
+      "tributary serve: --job: id=300 is out of range; allowed: a whole number from 0 to 255\n");
 }
 
 TEST_F(SettingsTest, RefusesAResultFileThatAnotherFlagNames) {
   const std::string config = file("[[job]]\nid = 1\n");
-  EXPECT_EQ(
-      refusal({"--config", config, "--json", config}),
-      "tributary: --json " + config + ": it is the file of --config; allowed: another file\n");
+  EXPECT_EQ(refusal({"--config", config, "--json", config}),
+            "tributary serve: --json " + config +
+                ": it is the file of --config; allowed: another file\n");
   EXPECT_EQ(std::filesystem::file_size(config), 15U);
 }
 
@@ -303,15 +343,16 @@ TEST_F(SettingsTest, RefusesResultFilesThatCannotBeWritten) {
       "--json " + path +
       ": cannot be written: no file can be created in its folder: No such file "
       "or directory\n";
-  EXPECT_EQ(refusal({"--job", "id=1", "--json", path}), "tributary: " + line);
+  EXPECT_EQ(refusal({"--job", "id=1", "--json", path}), "tributary serve: " + line);
   EXPECT_NE(file_refusal("json = \"" + path + "\"\n[[job]]\nid = 1\n"), "");
   const Parsed parsed = parse({"serve", "--job", "id=1", "--json", folder_ / "r.json"});
   EXPECT_FALSE(parsed.exit.has_value()) << parsed.err;
 }
 
 TEST_F(SettingsTest, RefusesFilesThatCannotBeRead) {
-  EXPECT_EQ(refusal({"--config", "/nonexistent/c.toml"}),
-            "tributary: --config /nonexistent/c.toml: cannot be read: No such file or directory\n");
+  EXPECT_EQ(
+      refusal({"--config", "/nonexistent/c.toml"}),
+      "tributary serve: --config /nonexistent/c.toml: cannot be read: No such file or directory\n");
   EXPECT_TRUE(file_refusal("window = 8\nwindow 9\n").starts_with("c.toml:2: is not TOML: "));
 }
 

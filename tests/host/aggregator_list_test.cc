@@ -40,7 +40,7 @@ TEST(AggregatorList, RefusesListsThatNoJobCanHave) {
   EXPECT_THAT(error_of("a,"), HasSubstr("'' is not HOST:PORT"));
   EXPECT_EQ(error_of("a,a:12000"), "aggregator a:12000 is given twice");
   EXPECT_EQ(error_of("a=65536"),
-            "weight of a:12000='65536' is not allowed; allowed is a whole number from 0 to 65535");
+            "weight of a:12000='65536' is not allowed; allowed: a whole number from 0 to 65535");
   EXPECT_THAT(error_of("a="), HasSubstr("is not allowed"));
   EXPECT_THAT(error_of("a=1=2"), HasSubstr("is not allowed"));
   EXPECT_THAT(error_of("a:0"), HasSubstr("port='0' is not allowed"));
@@ -50,7 +50,7 @@ TEST(AggregatorList, RefusesListsThatNoJobCanHave) {
   EXPECT_THAT(error_of("[::1"), HasSubstr("no closing bracket"));
   std::string many = "a0";
   for (uint32_t i = 1; i <= kAggregatorsMax; i++) many += ",a" + std::to_string(i);
-  EXPECT_EQ(error_of(many), "65 aggregators are not allowed; allowed are 1 to 64");
+  EXPECT_EQ(error_of(many), "65 aggregators are not allowed; allowed: 1 to 64");
 }
 
 TEST(AggregatorList, RefusesTwoNamesOfOneAddress) {

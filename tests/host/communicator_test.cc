@@ -180,18 +180,18 @@ TEST(Communicator, RefusalsNameTheKeyAndAllowedValues) {
   EXPECT_THAT(join_error(config, seconds(1)), HasSubstr("HOST:PORT"));
   config.server = Endpoint::ipv4(0x7f000001, 1);
   config.world = 257;
-  EXPECT_EQ(join_error(config, seconds(1)), "world=257 is not allowed; allowed is 1 to 256");
+  EXPECT_EQ(join_error(config, seconds(1)), "world=257 is not allowed; allowed: 1 to 256");
   config.world = 2;
   config.rank = 2;
-  EXPECT_EQ(join_error(config, seconds(1)), "rank=2 is not allowed; allowed is 0 to 1");
+  EXPECT_EQ(join_error(config, seconds(1)), "rank=2 is not allowed; allowed: 0 to 1");
   config.rank = 0;
   config.gradients = 4096;
   EXPECT_EQ(join_error(config, seconds(1)),
-            "gradients=4096 is not allowed; allowed is 1 to 4095, or 0 for auto");
+            "gradients=4096 is not allowed; allowed: 1 to 4095, or 0 for auto");
   config.gradients = 1;
   config.window = 65'537;
   EXPECT_EQ(join_error(config, seconds(1)),
-            "window=65537 is not allowed; allowed is 1 to 65536, or 0 for auto");
+            "window=65537 is not allowed; allowed: 1 to 65536, or 0 for auto");
   config.window = 1;
   EXPECT_EQ(join_error(config, Duration()), "deadline must be longer than 0");
 }
@@ -260,7 +260,7 @@ TEST(Communicator, StoppedJoinEndsAtOnce) {
   EXPECT_FALSE(Communicator::join(config).has_value());  // Stopped before it begins.
 }
 
-// A server that ends says good-bye, so nobody waits until the deadline.
+// A server that ends sends a notice, so nobody waits until the deadline.
 TEST(Communicator, ReportsAStoppedServerAtOnce) {
   auto server = std::make_unique<Server>(2);
   Pair pair(server->local(), seconds(3600));

@@ -161,12 +161,12 @@ TEST(CommunicatorThreads, RefusesThreadCountsOutOfRange) {
   for (const uint32_t threads : {0U, 17U}) {
     const auto joined = Communicator::join(config_for(server, 0, 1, threads));
     ASSERT_FALSE(joined.has_value());
-    EXPECT_THAT(joined.error().text, HasSubstr("is not allowed; allowed is 1 to 16"));
+    EXPECT_THAT(joined.error().text, HasSubstr("is not allowed; allowed: 1 to 16"));
   }
   const auto joined = Communicator::join(config_for(server, 0, 1, 2), open_socket(server));
   ASSERT_FALSE(joined.has_value());
   EXPECT_EQ(joined.error().text,
-            "threads=2 and priorities=1 are not allowed over one port; allowed is 1");
+            "threads=2 and priorities=1 are not allowed over one port; allowed: 1");
 }
 
 TEST(CommunicatorThreads, OnlyLargeTensorsUseAllSockets) {

@@ -80,5 +80,21 @@ TEST(SlowWorkerPattern, WorkersAreIndependent) {
   EXPECT_NEAR(static_cast<double>(both), expected, 5 * std::sqrt(expected));
 }
 
+// With a ratio of 1000 the formula's shortest iteration is 1 - 999 x 0.414 / 8.586 = -47 medians.
+TEST(HeavyTailPattern, FactorsArePositiveAtBothEndsOfTheRange) {
+  const HeavyTailPattern steady(1, 7);
+  const HeavyTailPattern widest(1000, 7);
+  double shortest = 1;
+  double longest = 1;
+  for (uint64_t iteration = 0; iteration < 100'000; iteration++) {
+    ASSERT_EQ(steady.factor_at(iteration), 1);
+    shortest = std::min(shortest, widest.factor_at(iteration));
+    longest = std::max(longest, widest.factor_at(iteration));
+  }
+  EXPECT_EQ(shortest, kTailFactorMin);
+  EXPECT_GT(longest, 1000);
+  EXPECT_LT(longest, 11'500);  // 1 + 999 x (100 - 1.414) / 8.586 = 11,472.
+}
+
 }  // namespace
 }  // namespace tributary::host

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "lab/run.h"
+#include "tests/lab/part_of.h"
 #include "tests/lab/run_bed.h"
 
 namespace tributary::lab {
@@ -92,6 +93,51 @@ TEST(RunAccounting, FullestPartOfARunIsAtLeastItsMean) {
     }
     EXPECT_GT(mean, 0.0);
   }
+}
+
+/// The time for which a PFE's resources would work at full capacity.
+struct Work {
+  double banks_s;
+  double crossbar_s;
+};
+
+/// Returns the work of a run in which timer threads send every result.
+Work work_without_a_worker(uint32_t train) {
+  Scenario scenario = exchange_only(Backend::kTrioMl, 4096 * 1024);
+  scenario.workers = 6;
+  scenario.iterations = 1;
+  scenario.window = 1024;
+  scenario.train = train;
+  scenario.straggler.pattern = Straggling::kAbsent;
+  scenario.mitigation.timeout = milliseconds(1);
+  scenario.mitigation.history = 8;
+  const RunResult result = run_well(scenario);
+  EXPECT_EQ(result.degraded_blocks, result.blocks);
+  const AggregatorResult& pfe = result.aggregators.at(0);
+  const double active_s = part_of(pfe, "active (a thread at work)");
+  return {.banks_s = active_s * part_of(pfe, "RMW banks in use, when active"),
+          .crossbar_s = active_s * part_of(pfe, "crossbar in use, when active")};
+}
+
+// A bank takes 32 cycles for 64 bytes of a contribution and 8 for those of a result. So the results
+// are 5 % of the banks' work, and a sixth of the bytes that cross the crossbar.
+TEST(RunAccounting, TrainsChargeTimerThreadsLikePackets) {
+  const Work one = work_without_a_worker(1);
+  const Work train = work_without_a_worker(32);
+  EXPECT_NEAR(train.banks_s / one.banks_s, 1, 0.03);
+  EXPECT_NEAR(train.crossbar_s / one.crossbar_s, 1, 0.03);
+}
+
+TEST(RunAccounting, WarnsOfRequestsWhoseTimeIsNotReserved) {
+  Scenario scenario = exchange_only(Backend::kTrioMlWait, 4096 * 512);
+  scenario.workers = 6;
+  scenario.iterations = 1;
+  scenario.window = 512;
+  // Threads reserve 16 adds of 3.2 us each, and there are 2,020 threads and 12 banks: 8.6 ms.
+  scenario.pfe.overrides = {{"clock_period_ns", 100}};
+  EXPECT_THAT(run_well(scenario).warnings, ElementsAre(HasSubstr("set pfe.fidelity=exact")));
+  scenario.pfe.fidelity = engine::Fidelity::kExact;
+  EXPECT_THAT(run_well(scenario).warnings, IsEmpty());
 }
 
 TEST(RunAccounting, WarnsOfTrainsThatAreLongBesideTheBuckets) {

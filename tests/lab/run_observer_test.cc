@@ -57,7 +57,7 @@ TEST(RunObserver, TracingKeepsTheDigest) {
     scenario.host.retransmission = true;
     const RunResult plain = run_well(scenario);
     TraceLog log({}, 10);
-    RunTracer traced({.node = "", .links = true, .at = {}, .wish = {}}, &log);
+    RunTracer traced({.node = "", .links = true, .at = {}, .request = {}}, &log);
     const auto with_trace = run_scenario(scenario, nullptr, &traced);
     ASSERT_TRUE(with_trace);
     EXPECT_EQ(with_trace->digest, plain.digest);
@@ -77,7 +77,7 @@ TEST(RunObserver, SnapshotsShowOneInstant) {
   ASSERT_NE(loop, log.events().end());
   const Instant at = loop->at + microseconds(50);
 
-  RunTracer looking({.node = "switch", .at = {at}, .wish = {}}, nullptr);
+  RunTracer looking({.node = "switch", .at = {at}, .request = {}}, nullptr);
   const auto result = run_scenario(small(), nullptr, &looking);
   EXPECT_FALSE(result);  // The observer stopped the run.
   EXPECT_EQ(result.error().text, kEndedByObserver);
@@ -104,9 +104,9 @@ TEST(RunObserver, SnapshotsShowOneInstant) {
 }
 
 TEST(RunObserver, SnapshotOfABlockShowsItsRecordOnly) {
-  SnapshotWish wish;
-  wish.block = 1;
-  RunTracer looking({.at = {Instant(microseconds(100))}, .wish = wish}, nullptr);
+  SnapshotRequest request;
+  request.block = 1;
+  RunTracer looking({.at = {Instant(microseconds(100))}, .request = request}, nullptr);
   (void)run_scenario(small(), nullptr, &looking);
   ASSERT_EQ(looking.snapshots().size(), 1U);
   const SnapshotTable& blocks = looking.snapshots()[0].snapshot.tables[3];
@@ -115,7 +115,8 @@ TEST(RunObserver, SnapshotOfABlockShowsItsRecordOnly) {
 }
 
 TEST(RunObserver, ReportsSnapshotTimesPastTheEnd) {
-  RunTracer looking({.at = {Instant(microseconds(10)), Instant(seconds(5))}, .wish = {}}, nullptr);
+  RunTracer looking({.at = {Instant(microseconds(10)), Instant(seconds(5))}, .request = {}},
+                    nullptr);
   ASSERT_TRUE(run_scenario(small(), nullptr, &looking));
   EXPECT_EQ(looking.snapshots().size(), 1U);
   EXPECT_EQ(looking.missed(), std::vector{Instant(seconds(5))});
@@ -124,7 +125,7 @@ TEST(RunObserver, ReportsSnapshotTimesPastTheEnd) {
 
 TEST(RunObserver, RunEndsAfterTheLastRequestedEvent) {
   TraceLog log({}, 100'000);
-  RunTracer tracer({.to = Instant(microseconds(30)), .at = {}, .wish = {}}, &log);
+  RunTracer tracer({.to = Instant(microseconds(30)), .at = {}, .request = {}}, &log);
   EXPECT_FALSE(run_scenario(small(), nullptr, &tracer));
   EXPECT_TRUE(tracer.had_enough());
   EXPECT_LE(tracer.ended_at(), Instant(microseconds(30)));
@@ -133,7 +134,7 @@ TEST(RunObserver, RunEndsAfterTheLastRequestedEvent) {
 
 TEST(RunObserver, LinkTraceNamesItsMessages) {
   TraceLog log({}, 100'000);
-  RunTracer tracer({.node = "worker-0.0>switch.0", .at = {}, .wish = {}}, &log);
+  RunTracer tracer({.node = "worker-0.0>switch.0", .at = {}, .request = {}}, &log);
   const auto result = run_scenario(small(Backend::kIdeal), nullptr, &tracer);
   ASSERT_TRUE(result) << result.error().text;
   EXPECT_EQ(count_of(log, TraceKind::kLink, "contribution"), 4U);
@@ -157,13 +158,13 @@ TEST(RunObserver, LinkTraceNamesSwitchmlMessages) {
 }
 
 TEST(RunObserver, TofinoSnapshotShowsTheRegistersOfASlot) {
-  SnapshotWish wish;
-  wish.rows_max = 1000;
+  SnapshotRequest request;
+  request.rows_max = 1000;
   Scenario scenario = small(Backend::kSwitchml64);
   size_t rows[2];
   for (const Payload payload : {Payload::kElided, Payload::kReal}) {
     scenario.payload = payload;
-    RunTracer looking({.at = {Instant(microseconds(2))}, .wish = wish}, nullptr);
+    RunTracer looking({.at = {Instant(microseconds(2))}, .request = request}, nullptr);
     (void)run_scenario(scenario, nullptr, &looking);
     ASSERT_EQ(looking.snapshots().size(), 1U);
     const auto& tables = looking.snapshots()[0].snapshot.tables;
@@ -200,7 +201,7 @@ TEST(RunObserver, TracingATofinoKeepsItsPasses) {
 
 TEST(RunObserver, RefusesUnknownNames) {
   TraceLog log({}, 1);
-  RunTracer unknown({.node = "swich", .at = {}, .wish = {}}, &log);
+  RunTracer unknown({.node = "swich", .at = {}, .request = {}}, &log);
   const auto result = run_scenario(small(), nullptr, &unknown);
   ASSERT_FALSE(result);
   EXPECT_TRUE(result.error().text.starts_with(

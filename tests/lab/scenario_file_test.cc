@@ -300,6 +300,49 @@ TEST(ScenarioFile, RefusesKeysWithoutEffectOnTheBackEnd) {
             "backend=trio-ml");
 }
 
+TEST(ScenarioFile, RefusesKeysOfLinksThatATopologyFileSets) {
+  const std::string file = "topology = \"file\"\ntopology_file = \"t.toml\"\n";
+  EXPECT_EQ(refusal(file + "link.loss = 0.05\n"),
+            "s.toml:3: link.loss=0.05 has no effect; allowed: any with a topology other than file, "
+            "which sets each cable");
+  for (const char* key : {"queue_bytes = 100000", "ecn_bytes = 9000", "corrupt = 0.1",
+                          "duplicate = 0.1", "reorder = 0.1", "jitter_us = 2",
+                          "propagation_ns = 900", "loss_run = 4", "reorder_max_us = 9"}) {
+    EXPECT_THAT(refusal(fmt::format("{}link.{}\n", file, key)), HasSubstr("has no effect")) << key;
+    EXPECT_THAT(refusal(fmt::format("{}fabric.{}\n", file, key)), HasSubstr("has no effect"))
+        << key;
+  }
+  EXPECT_EQ(refusal(file + "link.loss = 0\n"), "accepted");
+  // A switch that adds returns results at this rate, and SwitchML's pool covers this delay.
+  EXPECT_EQ(refusal(file + "link.rate_gbps = 25\n"), "accepted");
+  EXPECT_THAT(refusal(file + "link.rate_gbps = 25\nbackend = \"ring\"\n"),
+              HasSubstr("s.toml:3: link.rate_gbps=25 has no effect; allowed: 100, or any with"));
+  EXPECT_EQ(refusal(file + "link.propagation_ns = 900\nbackend = \"switchml-64\"\n"), "accepted");
+}
+
+TEST(ScenarioFile, FindsAKeyWithoutEffectInAnyRun) {
+  const auto settings = read_settings(keys_of_file("workers = 4\nmitigation.timeout_ms = 5\n"));
+  ASSERT_TRUE(settings);
+  Scenario ring;
+  ring.backend = Backend::kRing;
+  for (const Setting& setting : *settings) setting.set(ring);
+  Scenario trio = ring;
+  trio.backend = Backend::kTrioMl;
+  const auto checked = [&settings](std::vector<const Scenario*> scenarios) {
+    const auto good = check_effects(scenarios, *settings);
+    return good ? "accepted" : good.error().text;
+  };
+  EXPECT_EQ(checked({&ring, &trio}), "accepted");
+  EXPECT_EQ(checked({&ring, &ring}),
+            "s.toml:2: mitigation.timeout_ms=5 has no effect in any run; allowed: 10, or any with "
+            "backend=trio-ml, switchml-64-timeout, live, sharded-live or optireduce");
+  // The default says nothing of the others' values.
+  Scenario usual = trio;
+  usual.mitigation.timeout = milliseconds(10);
+  EXPECT_THAT(checked({&usual, &ring}), HasSubstr("mitigation.timeout_ms=5 has no effect"));
+  EXPECT_EQ(checked({&usual, &usual}), "accepted");
+}
+
 TEST(ScenarioFile, RefusesPatternsThatCanNeverAct) {
   constexpr char kNever[] = "has no effect; allowed: none, or patterns that can act: ";
   EXPECT_THAT(refusal("straggler.pattern = \"slow-worker\"\n"),

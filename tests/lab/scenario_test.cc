@@ -175,7 +175,9 @@ TEST(Scenario, RefusesWithKeyAndValue) {
          s.straggler.pattern = Straggling::kBackgroundFlow;
          s.straggler.background_share = 0;
        },
-       "straggler.background_share=0"},
+       "straggler.background_share=0 is not allowed; allowed: a number from 0.001 to 1"},
+      {[](Scenario& s) { s.straggler.background_share = 1e-12; },
+       "straggler.background_share=1e-12"},
       {[](Scenario& s) { s.pfe.generation = 7; }, "pfe.generation=7"},
       {[](Scenario& s) {
          s.pfe.overrides = {{"warp_factor", 9}};

@@ -41,7 +41,7 @@ TEST(TrainLimits, QueueHoldsATrain) {
   EXPECT_EQ(refusal(scenario), "accepted");
   scenario.train = 32;
   EXPECT_EQ(refusal(scenario),
-            "train=32 is not allowed; allowed: 1 to 16, whose packets of 4194 bytes fit into "
+            "train=32 is not allowed; allowed: 1 to 16: that many packets of 4194 bytes fit into "
             "link.queue_bytes=67104");
   scenario.train = 1;
   scenario.link.queue_bytes_max = 4193;

@@ -47,6 +47,66 @@ TEST(UnequalRun, PauseStopsAllNamedWorkers) {
   }
 }
 
+TEST(UnequalRun, HeavyTailRunsAtBothEndsOfItsRange) {
+  Scenario scenario = four_workers(Backend::kWaitingSwitch);
+  scenario.host.deadline = seconds(1000);
+  const RunResult without = run_well(scenario);
+  scenario.straggler.pattern = Straggling::kHeavyTail;
+  scenario.straggler.p99_over_p50 = 1;
+  EXPECT_EQ(run_well(scenario).total, without.total);
+  scenario.straggler.p99_over_p50 = 1000;
+  const RunResult widest = run_well(scenario);
+  ASSERT_EQ(widest.iterations.size(), scenario.iterations);
+  for (const Duration iteration : widest.iterations) {
+    EXPECT_GE(iteration, milliseconds(5));  // Half of the median.
+  }
+}
+
+// 10^9 ms, 1000 times as long, would not fit into an Instant.
+TEST(UnequalRun, LongestComputationEndsAtTheLimit) {
+  Scenario scenario = four_workers(Backend::kWaitingSwitch);
+  scenario.model.backward = seconds(1'000'000);
+  scenario.straggler.pattern = Straggling::kFailSlow;
+  scenario.straggler.factor = 1000;
+  scenario.limit = seconds(1);
+  const auto result = run_scenario(scenario);
+  ASSERT_FALSE(result);
+  EXPECT_NE(result.error().text.find("is not done after 1.000 s"), std::string::npos)
+      << result.error().text;
+}
+
+TEST(UnequalRun, BackgroundFlowRunsAtBothEndsOfItsRange) {
+  Scenario scenario = four_workers(Backend::kWaitingSwitch);
+  scenario.iterations = 2;
+  scenario.straggler.pattern = Straggling::kBackgroundFlow;
+  for (const double share : {0.001, 1.0}) {
+    scenario.straggler.background_share = share;
+    EXPECT_EQ(run_well(scenario).iterations.size(), 2U) << share;
+  }
+}
+
+TEST(UnequalRun, BackgroundFlowTakesItsShareOfACableOfAFile) {
+  const testing::ScratchDirectory scratch;
+  Scenario scenario = four_workers(Backend::kWaitingSwitch);
+  scenario.topology = Topology::kFile;
+  scenario.topology_file =
+      scratch.file("t.toml",
+                   "[topology]\nshape = \"star\"\nworkers = 4\nleaf_kind = \"aggregator\"\n"
+                   "[link]\nrate_gbps = 10\n");
+  scenario.model.forward = scenario.model.backward = Duration();
+  scenario.model.bucket_bytes = {4096 * 4096};
+  scenario.window = 1024;
+  scenario.iterations = 2;
+  const RunResult without = run_well(scenario);
+  scenario.straggler.pattern = Straggling::kBackgroundFlow;
+  scenario.straggler.worker = 2;
+  scenario.straggler.background_share = 0.5;
+  const RunResult result = run_well(scenario);
+  // The flow has 5 Gbit/s: two thirds of the queue's output are results.
+  const double ratio = in_seconds(result.mean_iteration) / in_seconds(without.mean_iteration);
+  EXPECT_NEAR(ratio, 1.5, 0.05);
+}
+
 TEST(UnequalRun, TraceDelaysTheWaitingWorkers) {
   const testing::ScratchDirectory scratch;
   Scenario scenario = four_workers(Backend::kWaitingSwitch);

@@ -33,6 +33,7 @@ microcode::Thread run_each(M& m, Words& words) {
   words.replies[5] = co_await xtxn_fetch_and_swap<M, uint64_t>(m, word, 0x1234);
   co_await xtxn_masked_write<M, uint64_t>(m, word, 0xabcd, 0x00ff);
   words.replies[6] = co_await xtxn_read(m, word);
+  co_await xtxn_write<M, uint64_t>(m, word, 0x5678);
 }
 
 TEST(Xtxn, RepliesWithTheWordBeforeTheOperation) {
@@ -42,7 +43,7 @@ TEST(Xtxn, RepliesWithTheWordBeforeTheOperation) {
   m.run();
   EXPECT_EQ(words.replies,
             (std::array<uint64_t, 7>{0xff00, 0xf000, 0xf00f, 0x0ff0, 0x0f00, 0x0f01, 0x12cd}));
-  EXPECT_EQ(words.word, 0x12cdU);
+  EXPECT_EQ(words.word, 0x5678U);
   for (const XtxnKind kind :
        {XtxnKind::kFetchAndAnd, XtxnKind::kFetchAndOr, XtxnKind::kFetchAndXor,
         XtxnKind::kFetchAndClear, XtxnKind::kFetchAndAdd, XtxnKind::kFetchAndSwap}) {
@@ -50,6 +51,7 @@ TEST(Xtxn, RepliesWithTheWordBeforeTheOperation) {
   }
   EXPECT_EQ(m.xtxns(XtxnKind::kMaskedWrite), 1U);
   EXPECT_EQ(m.xtxns(XtxnKind::kRead), 1U);
+  EXPECT_EQ(m.xtxns(XtxnKind::kWrite), 1U);
 }
 
 template <microcode::Machine M>

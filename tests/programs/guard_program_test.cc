@@ -177,6 +177,58 @@ TEST_F(GuardProgramTest, ModelPaysForEachFlowThatATimerJudges) {
   EXPECT_EQ(row_of("expire_record")->executed, 3U);
 }
 
+TEST_F(GuardProgramTest, OnlyTrafficToTheGeneratorsServersHasAScore) {
+  auto frame = testing::ipv4_frame(60);
+  frame[17] = std::byte{46};  // Total length: all but the Ethernet header.
+  frame[23] = std::byte{17};
+  frame[26] = std::byte{10};  // 10.0.0.0
+  frame[30] = std::byte{10};
+  testing::write_capture(path("in.pcap"), {{1, frame}, {2, frame}});
+  auto end = run({});
+  ASSERT_TRUE(end);
+  EXPECT_TRUE(end->report.details["innocent_passed"].is_null());
+  frame[30] = std::byte{198};  // To 198.18.0.1.
+  frame[31] = std::byte{18};
+  frame[33] = std::byte{1};
+  testing::write_capture(path("in.pcap"), {{1, frame}, {2, frame}});
+  end = run({});
+  ASSERT_TRUE(end);
+  EXPECT_EQ(end->report.details["innocent_passed"], 1.0);
+}
+
+TEST_F(GuardProgramTest, TheReportKeepsTheLatestCulprits) {
+  // 1,100 sources of as many networks send 10 packets/s each for 1.8 s, and 2 are allowed.
+  std::vector<testing::TestPacket> packets;
+  for (int64_t round = 0; round < 18; round++) {
+    for (int64_t source = 0; source < 1'100; source++) {
+      auto frame = testing::ipv4_frame(60);
+      frame[17] = std::byte{46};  // Total length: all but the Ethernet header.
+      frame[23] = std::byte{17};
+      frame[26] = std::byte{10};
+      frame[27] = static_cast<std::byte>(source / 256);
+      frame[28] = static_cast<std::byte>(source % 256);
+      packets.push_back({round * 100'000'000 + source * 50'000, frame});
+    }
+  }
+  testing::write_capture(path("in.pcap"), packets);
+  std::vector<WrittenKey> keys{{.name = "source-pps", .text = "2", .where = ""},
+                               {.name = "network-pps", .text = "1000", .where = ""},
+                               {.name = "destination-pps", .text = "100", .where = ""},
+                               {.name = "detect-ms", .text = "1000", .where = ""}};
+  auto end = run(keys);
+  ASSERT_TRUE(end);
+  EXPECT_EQ(end->report.details["culprits"].size(), 1'024U);
+  EXPECT_EQ(end->report.details["culprits_left_out"], 76);
+  EXPECT_THAT(as_text(end->report),
+              HasSubstr("  and 1004 more culprits: see --json\n"
+                        "  and 76 earlier culprits that are not kept: see culprits-max\n"));
+  keys.push_back({.name = "culprits-max", .text = "1100", .where = ""});
+  end = run(keys);
+  ASSERT_TRUE(end);
+  EXPECT_EQ(end->report.details["culprits"].size(), 1'100U);
+  EXPECT_EQ(end->report.details["culprits_left_out"], 0);
+}
+
 TEST_F(GuardProgramTest, DryRunDropsNothing) {
   write_traffic(flooded(/*seed=*/1));
   std::vector<WrittenKey> keys = kSmallServer;

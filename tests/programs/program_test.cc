@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -138,6 +139,22 @@ TEST_F(ProgramRunTest, KeepsWhatItWroteBeforeTheDamage) {
     EXPECT_THAT(end->problem->text, HasSubstr("truncated"));
     EXPECT_EQ(testing::read_capture(path("out.pcap")).size(), 1U);
   }
+}
+
+TEST_F(ProgramRunTest, ARunThatIsStoppedBeforeItsFirstPacketIsEmpty) {
+  // As after a signal in the read of the beginning: the file is not a capture.
+  std::ofstream(path("in.pcap")).close();
+  const Program* filter = find_program("filter");
+  const auto settings = filter->settings().read({}, "");
+  std::atomic<bool> stop{false};
+  RunRequest request{.in = path("in.pcap"), .out = path("out.pcap"), .stop = &stop};
+  EXPECT_THAT(filter->run(*settings, request).error().text, HasSubstr("not a capture"));
+  stop = true;
+  const auto end = filter->run(*settings, request);
+  ASSERT_TRUE(end) << end.error().text;
+  EXPECT_FALSE(end->problem);
+  EXPECT_EQ(end->report.input.packets, 0U);
+  EXPECT_TRUE(testing::read_capture(path("out.pcap")).empty());
 }
 
 TEST_F(ProgramRunTest, ReportsAFailedWrite) {

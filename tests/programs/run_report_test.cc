@@ -32,6 +32,22 @@ TEST(RunReport, TextShowsTheFirstCulpritsOnly) {
   for (uint32_t i = 0; i < 25; i++) report.details["culprits"].push_back({{"text", "x"}});
   const std::string text = as_text(report);
   EXPECT_NE(text.find("  culprit: x\n  and 5 more culprits: see --json\n"), std::string::npos);
+  EXPECT_EQ(text.find("not kept"), std::string::npos);
+  report.details["culprits_left_out"] = 76;
+  EXPECT_NE(as_text(report).find("see --json\n  and 76 earlier culprits that are not kept: see "
+                                 "culprits-max\n"),
+            std::string::npos);
+}
+
+TEST(RunReport, CutHeadersAreNotFilledUp) {
+  RunReport report;
+  report.input.cut = 5;
+  report.input.headers_cut = 2;
+  EXPECT_EQ(as_json(report)["input"]["cut"], 5);
+  EXPECT_EQ(as_json(report)["input"]["headers_cut"], 2);
+  EXPECT_NE(as_text(report).find("  3 packets filled up with zeros: the capture cut them\n"
+                                 "  2 packets truncated: the capture cut their headers\n"),
+            std::string::npos);
 }
 
 TEST(RunReport, ModelCountsPacketsThatAreTooLong) {

@@ -165,6 +165,14 @@ class Url(unittest.TestCase):
         command = self.command(TRIBUTARY_AGGREGATOR_CPUS="0,2-3", TRIBUTARY_AGGREGATOR_CPU_PERCENT="50")
         self.assertEqual(command[-4:], ["--cpus", "0,2,3", "--cpu-percent", "50"])
 
+    def test_keys_of_the_job_replace_the_defaults(self):
+        def job(**variables):
+            command = self.command(**variables)
+            return command[command.index("--job") + 1]
+
+        self.assertEqual(job(), "id=1,sources=1,window=4096,block_grad_max=4095,history=4")
+        self.assertEqual(job(TRIBUTARY_JOB="window=64,history=1"), "id=1,sources=1,block_grad_max=4095,window=64,history=1")
+
     def test_aggregators_share_their_cpus(self):
         process = mock.Mock(**{"stdout.readline.return_value": "ready\n", "poll.return_value": 0})
         with with_variables(TRIBUTARY_AGGREGATORS="4", LOCAL_RANK="0", TRIBUTARY_AGGREGATOR_CPUS="0,2-3"), \

@@ -113,7 +113,8 @@ class Urls(unittest.TestCase):
 
     def test_a_lost_aggregator_is_the_one_that_the_error_names(self):
         for text in (
-            "nothing listens at 10.0.0.1:1200 (ICMP port unreachable) (aggregator 2 of 3, 10.0.0.1:1200)",
+            "nothing listens at 10.0.0.1:1200 (ICMP port unreachable): check the address, and that tributary serve "
+            "runs there (aggregator 2 of 3, 10.0.0.1:1200)",
             "rank 1 has lost aggregator 10.0.0.1:1200 (2 of 3) and left job 1",
         ):
             for error in (tributary.AggregatorGone(text), tributary.SessionLost(text)):
@@ -311,6 +312,30 @@ class Run(unittest.TestCase):
         )
         self.assertEqual(ended.stdout, f"__main__ {script} ['a', '--b'] {support.HERE}\n", ended.stderr)
         self.assertEqual(ended.returncode, 3)
+
+    def test_a_linked_script_finds_the_modules_beside_its_file(self):
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name).resolve()
+            for part in ("bin", "src"):
+                (folder / part).mkdir()
+            (folder / "src" / "parts.py").write_text("NAME = 'parts'\n")
+            (folder / "src" / "train.py").write_text("import sys\nfrom parts import NAME\nprint(NAME, sys.path[0])\n")
+            (folder / "bin" / "train.py").symlink_to("../src/train.py")
+            for command in ((), ("-m", "tributary.run")):
+                ended = subprocess.run([support.PYTHON, *command, str(folder / "bin" / "train.py")],
+                                       capture_output=True, text=True, timeout=support.LIMIT_S)
+                self.assertEqual(ended.stdout, f"parts {folder}/src\n", ended.stderr)
+
+    @unittest.skipIf(sys.version_info < (3, 11), "the flag -P is new in Python 3.11")
+    def test_a_safe_path_stays_as_it_is(self):
+        with tempfile.TemporaryDirectory() as folder:
+            script = pathlib.Path(folder, "train.py")
+            script.write_text("import sys\nprint(sys.path)\n")
+            paths = [subprocess.run([support.PYTHON, "-P", *command, str(script)],
+                                    capture_output=True, text=True, timeout=support.LIMIT_S).stdout
+                     for command in ((), ("-m", "tributary.run"))]
+            self.assertNotEqual(paths[0], "")
+            self.assertEqual(paths[0], paths[1])
 
     def test_a_module_is_run_as_by_the_interpreter(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -54,5 +54,12 @@ assert set(steps[0]) == {0}, steps  # Their number is not known yet.
 assert len(steps[-1]) > 2 and steps[-1] == [1] * (len(steps[-1]) - 1) + [0], steps
 dist.all_reduce(torch.ones(3))
 assert given[-1] == 0  # Outside a backward pass.
+model = DistributedDataParallel(nn.Linear(4, 2))
+try:
+    with model.join():
+        model(torch.ones(1, 4))
+    raise AssertionError("a rank without inputs would give its sums other priorities")
+except tributary.InvalidArgument as error:
+    assert "join() of DistributedDataParallel cannot be used with priorities" in str(error), error
 dist.destroy_process_group()
 print("all well", flush=True)

@@ -81,6 +81,21 @@ sys.modules["torch.utils.tensorboard"] = None  # Not installed.
 with warnings.catch_warnings(record=True) as warned:
     tributary.torch.end_epoch(3)
 assert ["not installed" in str(one.message) for one in warned] == [True] * (rank == 0), warned
+
+# A NaN spoils its own block. The other degraded blocks are scaled and reported as ever.
+seen.clear()
+factors = torch.full((20_000,), 3.0 + rank)
+if rank == 0:
+    factors[0] = float("nan")
+else:
+    store.wait(["rank 0 has its sum with a NaN"])
+parameter = torch.zeros(20_000, requires_grad=True)
+parameter.register_hook(lambda gradient: dist.all_reduce(gradient))
+(parameter * factors).sum().backward()
+if rank == 0:
+    store.set("rank 0 has its sum with a NaN", "1")
+assert parameter.grad[0].isnan() and set(parameter.grad[10_000:].tolist()) == {6.0}, parameter.grad
+assert [(event.missing, event.degraded_blocks) for event in seen] == [([1], seen[0].blocks)], seen
 dist.barrier()
 dist.destroy_process_group()
 print("all well")

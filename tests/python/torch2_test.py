@@ -27,7 +27,7 @@ class Mpirun(unittest.TestCase):
         """Returns LOCAL_RANK after the import under a launcher that sets these variables."""
         from tributary import torch as back_end
 
-        with mock.patch.dict(os.environ, variables):
+        with mock.patch.dict(os.environ, variables, MASTER_ADDR="127.0.0.1"):
             for name in {"RANK", "WORLD_SIZE", "LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"} - set(variables):
                 os.environ.pop(name, None)
             back_end._adopt_mpirun()
@@ -42,6 +42,13 @@ class Mpirun(unittest.TestCase):
         self.assertEqual(self.local_rank(**pmi, LOCAL_RANK="3", MPI_LOCALRANKID="1"), "3")
         open_mpi = {"OMPI_COMM_WORLD_RANK": "5", "OMPI_COMM_WORLD_SIZE": "8"}
         self.assertEqual(self.local_rank(**open_mpi, OMPI_COMM_WORLD_LOCAL_RANK="1"), "1")
+
+    def test_ranks_that_name_no_master_keep_their_variables(self):
+        from tributary import torch as back_end
+
+        with mock.patch.dict(os.environ, {"OMPI_COMM_WORLD_RANK": "5", "OMPI_COMM_WORLD_SIZE": "8"}, clear=True):
+            back_end._adopt_mpirun()
+            self.assertEqual(set(os.environ), {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"})
 
 
 class Deadline(unittest.TestCase):

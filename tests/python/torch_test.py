@@ -28,6 +28,14 @@ class Torch(support.ServerTest):
         self.assertEqual(ended.returncode, 0, ended.stdout + ended.stderr)
         self.assertEqual(ended.stdout.count("all well"), processes, ended.stdout + ended.stderr)
 
+    def test_a_script_that_keeps_gloo_is_told_so_once(self):
+        ended = self.ranks(2, "ranks_of_gloo.py")
+        self.assert_all_well(ended, 2)
+        self.assertEqual(ended.stderr.count("the script created no group of the back end 'tributary'"), 1, ended.stderr)
+        ended = self.ranks(2, "ranks_of_gloo.py", flags=("--backend", "gloo"))
+        self.assert_all_well(ended, 2)
+        self.assertNotIn("no group", ended.stderr)
+
     def test_collectives(self):
         self.assert_all_well(self.ranks(2, "ranks_collectives.py"), 2)
 

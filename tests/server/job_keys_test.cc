@@ -111,7 +111,7 @@ TEST(JobKeys, KeysWithoutEffectAreRefused) {
 
 TEST(JobKeys, RefusalsOfTheJobNameTheirPlace) {
   EXPECT_EQ(error_of("id=7,sources=1,window=100"),
-            "--job: job 7: block_cnt_max=100 is not allowed; allowed is a power of two up to "
+            "--job: job 7: block_cnt_max=100 is not allowed; allowed: a power of two up to "
             "65536");
   EXPECT_THAT(error_of("id=7,sources=1,group=10.0.0.1:5"), HasSubstr("--job: job 7: group="));
 }

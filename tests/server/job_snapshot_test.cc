@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "apps/trio_ml/records.h"
+#include "server/who.h"
 #include "tests/apps/trio_ml/bed.h"
 
 namespace tributary::server {
@@ -88,6 +90,72 @@ TEST(JobSnapshot, ReportsTheOldestBlocksOfALargeWindow) {
   for (uint32_t i = 0; i < kOldestBlocks; i++) {
     EXPECT_EQ(job.blocks[i].block_id, kBlocks - 1 - i);
   }
+}
+
+// All 300 blocks lack rank 2, and only the last 100 lack rank 1, too.
+TEST(JobSnapshot, KeepsABlockForEachMissingRankBehindOlderBlocks) {
+  trio_ml::Bed bed(job_of(4, 512));
+  for (uint32_t id = 0; id < 300; id++) {
+    for (const uint32_t source : {0U, 1U, 3U}) {
+      if (source != 1 || id < 200) bed.contribute(source, id, 1, {1});
+    }
+    bed.advance(milliseconds(1));
+  }
+  bed.advance(seconds(1));
+  Snapshot snapshot;
+  snapshot.at = bed.now();
+  snapshot.jobs = {snapshot_of(bed)};
+  EXPECT_EQ(snapshot.jobs[0].blocks.size(), kOldestBlocks + 1);
+  const std::vector<Wait> waits = find_waits(snapshot);
+  ASSERT_EQ(waits.size(), 2U);
+  EXPECT_THAT(waits[0].missing, ElementsAre(1));
+  EXPECT_EQ(waits[0].block, 200U);
+  EXPECT_EQ(waits[0].since, milliseconds(1100));  // The last 100 blocks took 100 ms.
+  EXPECT_THAT(waits[1].missing, ElementsAre(2));
+  EXPECT_EQ(waits[1].block, 0U);
+  EXPECT_EQ(waits[1].since, milliseconds(1300));
+}
+
+TEST(JobSnapshot, KeepsTheOldestBlockThatWaitsUpstreamBehindOlderBlocks) {
+  const trio_ml::JobConfig config = job_of(2, 64);
+  const trio_ml::Session session(config, auth::key_of_seed(1));
+  std::vector<JobView> views;
+  for (uint32_t core = 0; core < 2; core++) views.emplace_back(config);
+  for (uint32_t id = 0; id < kOldestBlocks; id++) {
+    views[0].oldest.push_back({.block_id = id, .referenced_at = Instant(seconds(1))});
+  }
+  const auto upstream_at = [](uint32_t id, Duration at) {
+    return BlockSnapshot{
+        .block_id = id, .referenced_at = Instant(at), .missing = {}, .waits_upstream = true};
+  };
+  views[0].oldest_without.back() = upstream_at(900, seconds(9));
+  views[1].oldest_without.back() = upstream_at(901, seconds(8));
+  views[1].oldest_without[0] = views[0].oldest[7];  // Is in the list already.
+  const JobSnapshot job = merge(session, views, Instant(seconds(10)));
+  ASSERT_EQ(job.blocks.size(), kOldestBlocks + 1);
+  EXPECT_EQ(job.blocks.back().block_id, 901U);
+  EXPECT_TRUE(job.blocks.back().waits_upstream);
+}
+
+// Neighbouring blocks lack different sources, so a block takes 1 + 255 comparisons. 64 places take
+// 64 * 256 = kComparisonsPerVisit.
+TEST(JobSnapshot, AVisitMakesABoundedNumberOfComparisons) {
+  static_assert(kComparisonsPerVisit == 64 * 256);
+  trio_ml::Bed bed(job_of(256, 1024));
+  for (uint32_t id = 0; id < 1024; id++) {
+    bed.contribute(id % 2, id, 1, {1});
+    bed.advance(microseconds(1));
+  }
+  trio_ml::Job& job = bed.job(1);
+  JobView view(job.config);
+  uint32_t visits = 1;
+  while (view.read_blocks(job)) visits++;
+  EXPECT_EQ(visits, 1024U / 64);
+  for (uint32_t source = 0; source < 256; source++) {
+    ASSERT_TRUE(view.oldest_without[source].has_value());
+    EXPECT_EQ(view.oldest_without[source]->block_id, source == 0 ? 1U : 0U);
+  }
+  EXPECT_FALSE(view.oldest_without.back().has_value());
 }
 
 TEST(JobSnapshot, AVisitReadsABoundedNumberOfPlaces) {

@@ -143,6 +143,20 @@ TEST(Who, ARefusedJoinIsNamedWithItsReasonItsTimeAndItsSender) {
               HasSubstr("the lower aggregator of rank 1 has not joined: the join of its process"));
 }
 
+TEST(Who, AJoinThatAnybodyMayHaveSentBlamesNoProcess) {
+  JobSnapshot job = job_with_members(2);
+  job.session = 0;
+  job.sources[0] = {.state = SourceState::kJoining, .joining = true, .ranks = {0}};
+  job.sources[1] = {.refused_join = trio_ml::RefusedJoin{.reason = wire::Reason::kAuthentication,
+                                                         .at = kNow - milliseconds(100),
+                                                         .from = Endpoint::ipv4(0x06060606, 9)},
+                    .ranks = {1}};
+  EXPECT_EQ(waits_of(job).at(0).advice,
+            "rank 1 has not joined: a process at 6.6.6.6:9 sent a join in its name, which was "
+            "refused 0.1 s ago (authentication) and may be a stranger's: compare the auth and the "
+            "secret of the rank's process with the job's");
+}
+
 TEST(Who, ARefusedJoinIsAddedToTheAdviceAboutAFormerMemberOnly) {
   JobSnapshot job = job_with_members(2);
   job.blocks = {block_without(1, 7, seconds(2))};

@@ -50,7 +50,7 @@ TEST(Configuration, RefusesAValueOutOfRange) {
   EXPECT_THAT(serve_refusal("id=1,sources=257"),
               HasSubstr("sources=257 is out of range; allowed: a whole number from 1 to 256"));
   EXPECT_THAT(serve_refusal("id=1,sources=4,window=100"),
-              HasSubstr("block_cnt_max=100 is not allowed; allowed is a power of two"));
+              HasSubstr("block_cnt_max=100 is not allowed; allowed: a power of two"));
 }
 
 TEST(Configuration, RefusesAMissingKey) {

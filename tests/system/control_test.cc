@@ -384,6 +384,13 @@ TEST_F(Control, HttpTakesTheTokenThatSystemdProvides) {
   EXPECT_THAT(run(open, 2), HasSubstr("give --http-token-file"));
   provide("0123456789abcdef\n", 0444);
   EXPECT_THAT(run(open, 2), HasSubstr("other users can read it"));
+  // An operator who has written a file wants a token, although the address needs none.
+  provide("", 0440);
+  std::vector<std::string> here = open;
+  here.back() = "127.0.0.1:8080";
+  EXPECT_THAT(run(here, 2),
+              HasSubstr("the token (of a service: /etc/tributary/NAME.http-token) in " + folder +
+                        "/tributary-http-token: is empty"));
   // systemd's ACL shows as the group's bits.
   provide("0123456789abcdef\n", 0440);
   const uint16_t port = system_test::free_port(io::Transport::kTcp);

@@ -74,7 +74,11 @@ TEST_F(JobCommand, ChangesTheJobsOfARunningServer) {
   EXPECT_THAT(run({"job", "add", "3", "--sources", "3", "--timeout_ms", "5"}, 1),
               HasSubstr("timeout_ms needs mitigation=on"));
   EXPECT_EQ(run({"job", "set", "2", "--timeout-ms", "40"}), "job 2: timeout_ms=40\n");
-  EXPECT_EQ(ask("GET", "/v1/config")["jobs"][1]["timeout_ms"], 40);
+  json config = ask("GET", "/v1/config");
+  EXPECT_EQ(config["jobs"][1]["timeout_ms"], 40);
+  EXPECT_EQ(config["linger_s"], 0);
+  EXPECT_TRUE(config.contains("http"));
+  EXPECT_EQ(config["http"], nullptr);
   EXPECT_THAT(run({"job", "set", "1", "--timeout_ms", "40"}, 1), HasSubstr("needs mitigation=on"));
   EXPECT_THAT(run({"job", "set", "1"}, 2), HasSubstr("give --timeout-ms or --silence"));
   EXPECT_EQ(run({"job", "set", "1", "--silence", "wait"}), "job 1: silence=wait\n");

@@ -93,6 +93,7 @@ iterations = 1
 window = 64
 model.name = "custom"
 model.bucket_bytes = [262144]
+straggler.pattern = "background-flow"
 straggler.worker = 2
 [sweep]
 workers = [2, 3, 4]
@@ -128,7 +129,7 @@ TEST(Lab, ReportHasTheSameBytesWhenItContinues) {
   ASSERT_EQ(run(command), 0);
   const std::string page = text_of_file(out + "/index.html");
   EXPECT_THAT(page,
-              HasSubstr("tributary lab report --out DIR --quick --seed 5 --figures trio-15,"));
+              HasSubstr("tributary lab report --out FOLDER --quick --seed 5 --figures trio-15,"));
   EXPECT_THAT(page, HasSubstr("<pre>tributary lab figure trio-15 --quick --seed 5 --json "
                               "trio-15.json --svg trio-15.svg</pre>"));
   EXPECT_THAT(page, HasSubstr("runs, seed 5; version "));
@@ -232,6 +233,8 @@ TEST(Lab, RefusalsAreOneLineAndStatusTwo) {
   const std::string no_numbers =
       written("no_numbers.toml", "[sweep]\nbackend = [\"ring\", \"ideal\"]\n");
   const std::string no_seeds = written("no_seeds.toml", "[sweep]\nseed = [1, 2]\n");
+  const std::string ring =
+      written("ring.toml", "backend = \"ring\"\n[sweep]\nmitigation.timeout_ms = [5, 20]\n");
   const std::string compared = written("compared.toml", "[compare]\nworkers = [2]\n");
   const std::map<std::string, std::vector<std::string>> cases{
       {"bad.toml:3: link.rate_gbps=0 is out of range; allowed: ", {"lab", "run", bad}},
@@ -262,6 +265,14 @@ TEST(Lab, RefusalsAreOneLineAndStatusTwo) {
        {"lab", "figure", "trio-15", "--set", "wrkers=3"}},
       {"--set: gradients is not allowed, because trio-15 varies it",
        {"lab", "figure", "trio-15", "--set", "gradients=64"}},
+      {"--set: mitigation.timeout_ms=50 has no effect in any run; allowed: 10, or any with ",
+       {"lab", "figure", "trio-15", "--quick", "--set", "mitigation.timeout_ms=50"}},
+      {"ring.toml:3: mitigation.timeout_ms=5 has no effect in any run; allowed: 10, or any with ",
+       {"lab", "sweep", ring}},
+      {"--set: leaves=3 has no effect in any run; allowed: 2, or any with ",
+       {"lab", "compare", "--backends", "ideal,ring", "--set", "leaves=3"}},
+      {"link.loss=0.05 has no effect; allowed: any with a topology other than file",
+       {"lab", "run", "--topology", "file", "--topology_file", "t.toml", "--link.loss", "0.05"}},
       {"no_seeds.toml:2: seed=1,2 cannot be swept; allowed: repeat = 2",
        {"lab", "sweep", no_seeds}},
       {"compared.toml:2: this is a comparison; use: tributary lab compare ",

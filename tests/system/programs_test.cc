@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Method:  runs `tributary run` and `tributary programs` as users do, with good and bad input.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -106,6 +110,39 @@ TEST(Programs, RunKeepsWhatItWroteBeforeTheDamage) {
               HasSubstr("truncated"));
   EXPECT_EQ(testing::read_capture(out).size(), 1U);
   EXPECT_EQ(nlohmann::json::parse(bytes_of(json))["forwarded"], 1);
+}
+
+TEST(Programs, RunReadsAPipeAsItsPacketsCome) {
+  // Each second a packet of another source. The record of source 90 comes when its flow has been
+  // idle for one to two seconds; then a signal ends the input, which stays open.
+  constexpr int64_t kSecondNs = 1'000'000'000;
+  std::vector<TestPacket> packets;
+  for (int64_t i = 0; i < 100; i++) {
+    auto frame = testing::ipv4_frame(60);
+    frame[17] = std::byte{46};  // Total length.
+    frame[29] = static_cast<std::byte>(i);
+    packets.push_back({1'700'000'000 * kSecondNs + i * kSecondNs, frame});
+  }
+  const std::string bytes = bytes_of(capture_of(packets));
+  const std::string pipe = scratch("programs_pipe"), json = scratch("programs_pipe.json");
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  const int writer = open(pipe.c_str(), O_RDWR | O_CLOEXEC);
+  ASSERT_GE(writer, 0);
+  ASSERT_EQ(write(writer, bytes.data(), bytes.size()), static_cast<ssize_t>(bytes.size()));
+  Process process({"run", "telemetry", "--in", pipe, "--records", "-", "--json", json,
+                   "--inactive-timeout-ms", "1000"});
+  EXPECT_TRUE(process.wait_for_line(
+      R"({"source":"0.0.0.90","source_port":0,"destination":"0.0.0.0","destination_port":0,)"
+      R"("protocol":0,"vlan":0,"customer_vlan":0,"packets":1,"octets":46,)"
+      R"("start_ns":1700000090000000000,"end_ns":1700000090000000000,"tcp_flags":0,)"
+      R"("end_reason":"idle"})"));
+  process.signal(SIGTERM);
+  EXPECT_EQ(process.wait_for_end(), 0);
+  EXPECT_THAT(process.errors(), HasSubstr("stopped by a signal"));
+  const auto report = nlohmann::json::parse(bytes_of(json));
+  EXPECT_GE(report["packets"], 92);
+  EXPECT_EQ(report["exported"]["packets"], report["packets"]);
+  close(writer);
 }
 
 TEST(Programs, RunWritesACaptureToStandardOutput) {

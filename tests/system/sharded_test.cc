@@ -213,7 +213,7 @@ TEST_F(ShardedJob, BadListsAreRefusedInOneLine) {
   for (const Case& given :
        {Case{first_.address() + "," + first_.address(), "is given twice"},
         Case{first_.address() + "=0", "every aggregator has weight 0"},
-        Case{first_.address() + "=x", "is not allowed; allowed is a whole number from 0 to 65535"},
+        Case{first_.address() + "=x", "is not allowed; allowed: a whole number from 0 to 65535"},
         Case{first_.address() + ",", "is not HOST:PORT"}}) {
     Process worker({"worker", "--server", given.list, "--rank", "0", "--world", "3"});
     EXPECT_EQ(worker.wait_for_end(), 2);

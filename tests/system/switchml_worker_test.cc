@@ -125,7 +125,8 @@ TEST(SwitchmlWorker, RefusesFlagsOfTheOtherProtocol) {
       HasSubstr("--job cannot be combined with --protocol switchml; allowed: --protocol trio-ml"));
   EXPECT_THAT(refusal({"--server", "127.0.0.1", "--control", "127.0.0.1"}),
               HasSubstr("--control cannot be combined with --protocol trio-ml"));
-  EXPECT_THAT(refusal({"--protocol", "switchml"}), HasSubstr("--server is required, or --control"));
+  EXPECT_THAT(refusal({"--protocol", "switchml"}),
+              HasSubstr("--server is missing; allowed: HOST:PORT of the aggregator, or --control"));
   EXPECT_THAT(
       refusal({"--protocol", "switchml", "--server", "127.0.0.1", "--gradients", "352"}),
       HasSubstr("--gradients 352 is out of range; allowed with --protocol switchml: 64 or 256"));

@@ -105,7 +105,7 @@ TEST(PeriodicTimers, RefusesImpossibleSettings) {
         {.thread_count = thread_count, .period = period, .record_count = 1}, Instant());
     return timers ? "" : timers.error().text;
   };
-  EXPECT_THAT(error(0, milliseconds(1)), HasSubstr("0, allowed is 1 to 10000"));
+  EXPECT_THAT(error(0, milliseconds(1)), HasSubstr("0; allowed: 1 to 10000"));
   EXPECT_THAT(error(10'001, milliseconds(1)), HasSubstr("10001"));
   EXPECT_THAT(error(11, Duration::from_ticks(10)), HasSubstr("100 ps for 11 threads"));
   EXPECT_NE(error(1, Duration()), "");

@@ -33,6 +33,22 @@ TEST(Labels, OtherAddressesHaveNone) {
   EXPECT_EQ(label_at("[2001:db8:2::1]:1"), std::nullopt);
 }
 
+TEST(Labels, ServersLieInTheirPrefixes) {
+  const auto is_server_at = [](const char* text) { return is_server(*Endpoint::parse(text)); };
+  EXPECT_TRUE(is_server_at("198.18.0.0:1"));
+  EXPECT_TRUE(is_server_at("198.18.255.255:1"));
+  EXPECT_FALSE(is_server_at("198.17.255.255:1"));
+  EXPECT_FALSE(is_server_at("198.19.0.0:1"));
+  EXPECT_FALSE(is_server_at("10.9.9.9:1"));
+  EXPECT_TRUE(is_server_at("[2001:db8:2::ffff]:1"));
+  EXPECT_FALSE(is_server_at("[2001:db8:2::1:0]:1"));
+  EXPECT_FALSE(is_server_at("[2001:db8:1::1]:1"));
+  for (const uint32_t index : {0U, kServersMax - 1}) {
+    EXPECT_TRUE(is_server(server_address(index, /*ipv6=*/false, 443)));
+    EXPECT_TRUE(is_server(server_address(index, /*ipv6=*/true, 443)));
+  }
+}
+
 TEST(Labels, TextsNameThePrefixes) {
   for (const LabelledPrefix& prefix : labelled_prefixes()) {
     const std::string text = prefix.text;

@@ -62,23 +62,22 @@ void expect_same(const Message& a, const Message& b) {
   EXPECT_EQ(a.extension.tensor_elements, b.extension.tensor_elements);
   EXPECT_EQ(a.extension.scale_bits, b.extension.scale_bits);
   EXPECT_EQ(a.extension.key, b.extension.key);
-  if ((a.extension.flags & kFlagSourceMask) != 0) {
-    EXPECT_EQ(a.mask, b.mask);
-  }
+  if ((a.extension.flags & kFlagSourceMask) != 0) EXPECT_EQ(a.mask, b.mask);
   if (!has_body(a.extension.type)) return;
   if (a.extension.type == MessageType::kReport) {
     EXPECT_EQ(a.body.report, b.body.report);
     return;
   }
-  EXPECT_EQ(a.body.reports, b.body.reports);
+  for (bool ControlBody::*flag : {&ControlBody::reports, &ControlBody::names_receiver,
+                                  &ControlBody::upstream, &ControlBody::asynchronous}) {
+    EXPECT_EQ(a.body.*flag, b.body.*flag);
+  }
   EXPECT_EQ(a.body.reason, b.body.reason);
   EXPECT_EQ(a.body.source, b.body.source);
   EXPECT_EQ(a.body.sources, b.body.sources);
   EXPECT_EQ(a.body.channels, b.body.channels);
   EXPECT_EQ(a.body.port_bits, b.body.port_bits);
   EXPECT_EQ(a.body.key, b.body.key);
-  EXPECT_EQ(a.body.upstream, b.body.upstream);
-  EXPECT_EQ(a.body.asynchronous, b.body.asynchronous);
   if (a.extension.type == MessageType::kWelcome) {
     EXPECT_EQ(a.body.result_key, b.body.result_key);
     EXPECT_EQ(a.body.salt_high, b.body.salt_high);
@@ -419,6 +418,7 @@ Message random_message(Prng& prng) {
                     .scale_bits = prng.any_u32()}};
   for (uint64_t& word : body.mask) word = prng.any_u64();
   body.reports = prng.chance(0.5);
+  body.names_receiver = prng.chance(0.5);
   body.asynchronous = prng.chance(0.5);
   body.share = {.before = prng.any_u32(), .own = 1 + prng.below(1000)};
   body.share.all = body.share.before + body.share.own + prng.any_u32();

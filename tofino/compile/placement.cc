@@ -195,7 +195,7 @@ class Placer {
                                      program_.name, stage, amount(use, *much), much->name,
                                      name_of(program_, units_[unit]), much->limit));
         }
-        rejections_[unit] = fmt::format("stage {} would need {} {} of {}", stage,
+        rejections_[unit] = fmt::format("stage {} would need {} {}; it has {}", stage,
                                         amount(use, *much), much->name, much->limit);
       }
       return false;

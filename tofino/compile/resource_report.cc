@@ -47,6 +47,11 @@ std::string share(uint32_t used, uint32_t limit) {
   return fmt::format("{}.{} %", tenths / 10, tenths % 10);
 }
 
+Program named(Program program, std::string_view name) {
+  program.name = std::string(name);
+  return program;
+}
+
 }  // namespace
 
 std::string resources_text(const Program& program, const Placement& placement) {
@@ -133,11 +138,11 @@ Result<Program> make_named_program(std::string_view name) {
   }
   if (name == "switchml-64-fifth-operand") {
     variant.processors_per_stage = kStageStatefulAlus + 1;
-    return switchml_program(variant);
+    return named(switchml_program(variant), name);
   }
   if (name == "switchml-72") {
     variant.processors = 36;
-    return switchml_program(variant);
+    return named(switchml_program(variant), name);
   }
   std::vector<std::string> names;
   for (const NamedProgram& program : kPrograms) names.emplace_back(program.name);

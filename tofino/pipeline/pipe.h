@@ -85,7 +85,7 @@ class Pipe {
                              : run<true>(executable_.egress, packet, out);
   }
 
-  /// Traces the passes that follow; null ends that. A trace does not change what they do.
+  /// Traces the passes that follow; null stops the trace. A trace does not change a pass.
   void set_trace(const PassTrace* trace) { trace_ = trace; }
 
   /// Read and write memory for the control plane. @pre The index exists.

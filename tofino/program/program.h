@@ -104,8 +104,6 @@ using Predicate = uint8_t;
 inline constexpr Predicate kAlways = 0b1111;
 inline constexpr Predicate kIfFirst = 0b1010;
 inline constexpr Predicate kUnlessFirst = 0b0101;
-inline constexpr Predicate kIfSecond = 0b1100;
-inline constexpr Predicate kUnlessSecond = 0b0011;
 
 struct StatefulUpdate {
   Predicate when = kAlways;

@@ -25,7 +25,7 @@ def overview(results: dict) -> str:
         _trio_14(Rows(results["trio-14"])),
         _trio_15(Rows(results["trio-15"])),
         _trio_16(Rows(results["trio-16"])),
-        _switchml_3(Rows(results["switchml-3"])),
+        overview_switchml_3(Rows(results["switchml-3"])),
         _switchml_6(Rows(results["switchml-6"])),
         _switchml_7(Rows(results["switchml-7"])),
         _switchml_9(Rows(results["switchml-9"])),
@@ -100,16 +100,17 @@ def _trio_16(rows: Rows) -> list[str]:
             fixed(most / 6), f"below the bound; a window of 1024 already reaches {percent(share, 2)}"]
 
 
-def _switchml_3(rows: Rows) -> list[str]:
-    found = [rows.at(f"{rate} switchml-{elements}{host} of the line", 8)
-             for elements in (256, 64) for rate, host in (("10G", ""), ("100G", " RDMA"))]
-    shown = [found[0], found[2]]
-    cells = [series([row["paper"] for row in shown], lambda v: percent(v, 3)),
-             series([row["here"] for row in shown], lambda v: percent(v, 3)),
-             series([row["here"] / row["paper"] for row in shown])]
-    verdict = verdict_of([row["here"] / row["paper"] for row in found], "differs")
+# SwitchML paper §6.1, about Figure 3.
+SWITCHML_3_LEAST = 0.98
+
+
+def overview_switchml_3(rows: Rows) -> list[str]:
+    name = "100G switchml-256 RDMA of the most"
+    least = min(rows.here(name, x) for x in rows.xs(name))
+    verdict = "within the paper's 2 %" if least >= SWITCHML_3_LEAST else "below the paper's bound"
     return ["[switchml-3](switchml-figures.md#switchml-figure-3-elements-a-second)",
-            "share of the line rate, packets of 256 and 64 elements", *cells, verdict]
+            "share of the maximum goodput at 100 Gbit/s, RDMA, packets of 256",
+            '"within 2% of the maximum achievable goodput" (§6.1)', percent(least, 3), NONE, verdict]
 
 
 def _switchml_6(rows: Rows) -> list[str]:
@@ -308,15 +309,15 @@ def switchml_3(results: dict) -> str:
             xs = rows.xs(name)
             cells = [name, *[number(rows.here(name, x)) for x in xs]]
             if rows.xs(f"{name} of the line"):
-                share = rows.at(f"{name} of the line", xs[0])
                 most = rows.at(f"{name} of the most", xs[0])
-                paper = NONE if share["paper"] is None else percent(share["paper"], 2)
-                cells += [percent(share["here"]), paper, percent(most["here"], 3)]
+                paper = NONE if most["paper"] is None else f"at least {percent(most['paper'], 2)}"
+                cells += [percent(rows.here(f"{name} of the line", xs[0])),
+                          percent(most["here"], 3), paper]
             else:
                 cells += [NONE, NONE, NONE]
             lines.append(cells)
-    return table(["system", "4 workers", "8 workers", "16 workers", "of the line", "paper",
-                  "of the most for such packets"], lines)
+    return table(["system", "4 workers", "8 workers", "16 workers", "of the line",
+                  "of the most for such packets", "paper, of the most"], lines)
 
 
 def switchml_6(results: dict) -> str:

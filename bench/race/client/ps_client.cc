@@ -15,11 +15,10 @@
 #include <cstring>
 
 #include "base/assert.h"
+#include "base/errno_text.h"
 
 namespace tributary::race {
 namespace {
-
-bool would_block() { return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR; }
 
 tl::unexpected<Error> server_failure(const char* what) {
   return failure(fmt::format("parameter server: {}: {}", what, std::strerror(errno)));
@@ -73,7 +72,7 @@ Result<void> PsClient::send_some(Lane& lane, std::span<const std::byte> tensor) 
     const uint32_t chunk_bytes = lane.share.size(lane.sent_chunks);
     const ssize_t size =
         send(lane.file, chunk + lane.sent_bytes, chunk_bytes - lane.sent_bytes, MSG_NOSIGNAL);
-    if (size < 0 && would_block()) return {};
+    if (size < 0 && is_retryable(errno)) return {};
     if (size < 0) return server_failure("send");
     lane.sent_bytes += static_cast<uint32_t>(size);
     if (lane.sent_bytes < chunk_bytes) continue;
@@ -90,7 +89,7 @@ Result<void> PsClient::receive_some(Lane& lane, std::span<std::byte> tensor) {
     const uint32_t chunk_bytes = lane.share.size(lane.received_chunks);
     const ssize_t size =
         recv(lane.file, chunk + lane.received_bytes, chunk_bytes - lane.received_bytes, 0);
-    if (size < 0 && would_block()) return {};
+    if (size < 0 && is_retryable(errno)) return {};
     if (size < 0) return server_failure("receive");
     if (size == 0) return failure("parameter server: it closed the connection");
     lane.received_bytes += static_cast<uint32_t>(size);

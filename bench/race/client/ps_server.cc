@@ -15,6 +15,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/errno_text.h"
+
 namespace tributary::race {
 
 struct PsServer::Connection {
@@ -45,8 +47,6 @@ void add_to(std::vector<float>& sum, const std::vector<float>& values) {
   const float* __restrict from = values.data();
   for (size_t i = 0; i < sum.size(); i++) to[i] += from[i];
 }
-
-bool would_block() { return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR; }
 
 }  // namespace
 
@@ -134,7 +134,7 @@ bool PsServer::read_from(Connection& connection) {
     }
     const ssize_t size = recv(connection.file, static_cast<char*>(to) + connection.bytes_in,
                               wanted_bytes - connection.bytes_in, 0);
-    if (size < 0) return would_block();
+    if (size < 0) return is_retryable(errno);
     if (size == 0) return false;
     connection.bytes_in += static_cast<uint32_t>(size);
     if (connection.bytes_in < wanted_bytes) continue;
@@ -195,7 +195,7 @@ bool PsServer::write_to(Connection& connection) {
     const size_t all_bytes = sum.size() * sizeof(float);
     const ssize_t size = send(connection.file, bytes + connection.bytes_out,
                               all_bytes - connection.bytes_out, MSG_NOSIGNAL);
-    if (size < 0) return would_block();
+    if (size < 0) return is_retryable(errno);
     connection.bytes_out += static_cast<uint32_t>(size);
     if (connection.bytes_out < all_bytes) return true;
     connection.bytes_out = 0;

@@ -134,4 +134,34 @@ class Bed {
 /// Returns the point `after_start` after the start.
 inline Instant at(Duration after_start) { return Instant() + after_start; }
 
+/// The server of most tests, and segments to it.
+inline constexpr const char* kServer = "198.18.0.1:443";
+
+inline BuiltFrame syn_from(const std::string& host) {
+  return tcp_frame((host + ":1000").c_str(), kServer, wire::kTcpSyn);
+}
+inline BuiltFrame ack_from(const std::string& host) {
+  return tcp_frame((host + ":1000").c_str(), kServer, wire::kTcpAck);
+}
+
+/// Bandwidths for SYNs of 10, 20 and 40 pps, so that few packets are a flood.
+inline GuardConfig tight() {
+  GuardConfig config = small_config();
+  for (size_t level = 0; level < kLevelCount; level++) {
+    for (uint32_t& pps : config.levels[level].pps) pps = 10U << level;
+  }
+  return config;
+}
+
+/// Sends SYNs from `hosts` addresses of one /24 in turn, `pps` in all.
+inline uint64_t flood(Bed& bed, Instant begin, Instant end, uint32_t pps, uint32_t hosts) {
+  uint64_t forwarded = 0;
+  uint32_t i = 0;
+  for (Instant now = begin; now < end; now = now + seconds(1) / pps) {
+    const std::string host = "192.0.2." + std::to_string(1 + i++ % hosts);
+    forwarded += bed.send(now, syn_from(host)) ? 1 : 0;
+  }
+  return forwarded;
+}
+
 }  // namespace tributary::guard

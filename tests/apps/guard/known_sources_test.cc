@@ -14,6 +14,8 @@
 namespace tributary::guard {
 namespace {
 
+constexpr PacketKind kUdp = PacketKind::kUdp;
+
 Address address(uint32_t ipv4) {
   return {0,
           0,
@@ -36,13 +38,13 @@ Address address(uint32_t ipv4) {
 TEST(KnownSources, FreshMarksCountAfterARotation) {
   std::vector<KnownSources::Word> words(1024);
   KnownSources known(words, 1);
-  const auto place = known.place_of(address(1), address(2));
+  const auto place = known.place_of(address(1), address(2), kUdp);
   EXPECT_FALSE(KnownSources::look(place));
   KnownSources::mark_fresh(place);
   EXPECT_FALSE(KnownSources::look(place));
   known.rotate(0, 1024);
   EXPECT_TRUE(KnownSources::look(place));
-  EXPECT_FALSE(KnownSources::look(known.place_of(address(2), address(1))));
+  EXPECT_FALSE(KnownSources::look(known.place_of(address(2), address(1), kUdp)));
   known.rotate(0, 1024);  // look() has marked it in the fresh generation.
   EXPECT_TRUE(KnownSources::look(place));
   known.rotate(0, 1024);
@@ -53,18 +55,58 @@ TEST(KnownSources, FreshMarksCountAfterARotation) {
 TEST(KnownSources, SettledMarksCountAtOnce) {
   std::vector<KnownSources::Word> words(1024);
   KnownSources known(words, 1);
-  const auto place = known.place_of(address(1), address(2));
+  const auto place = known.place_of(address(1), address(2), kUdp);
   EXPECT_EQ(known.fill(), 0.0);
   KnownSources::mark_settled(place);
   EXPECT_TRUE(KnownSources::look(place));
-  EXPECT_EQ(known.fill(), std::popcount(place.bits) / 65'536.0);
+  EXPECT_EQ(known.fill(), std::popcount(place.calm) / 65'536.0);
+}
+
+TEST(KnownSources, CalmTrafficCountsForItsKindOnly) {
+  std::vector<KnownSources::Word> words(1024);
+  KnownSources known(words, 1);
+  const auto place_of = [&known](PacketKind kind) {
+    return known.place_of(address(1), address(2), kind);
+  };
+  KnownSources::mark_settled(place_of(PacketKind::kIcmp));
+  EXPECT_TRUE(KnownSources::look(place_of(PacketKind::kIcmp)));
+  EXPECT_FALSE(KnownSources::is_proven(place_of(PacketKind::kIcmp)));
+  for (const PacketKind kind :
+       {PacketKind::kTcpSyn, PacketKind::kTcp, PacketKind::kUdp, PacketKind::kOther}) {
+    EXPECT_FALSE(KnownSources::look(place_of(kind))) << to_string(kind);
+  }
+  known.rotate(0, 1024);
+  known.rotate(0, 1024);  // Packets of the other kinds have not kept the mark.
+  EXPECT_FALSE(KnownSources::look(place_of(PacketKind::kIcmp)));
+}
+
+TEST(KnownSources, AHandshakeCountsForAllKinds) {
+  std::vector<KnownSources::Word> words(1024);
+  KnownSources known(words, 1);
+  KnownSources::mark_proven(known.place_of(address(1), address(2), PacketKind::kTcp));
+  for (uint32_t kind = 0; kind < kKindCount; kind++) {
+    const auto place = known.place_of(address(1), address(2), static_cast<PacketKind>(kind));
+    EXPECT_TRUE(KnownSources::look(place)) << kind;
+    EXPECT_TRUE(KnownSources::is_proven(place)) << kind;
+  }
+}
+
+TEST(KnownSources, ACandidateIsOneForItsKind) {
+  std::vector<KnownSources::Word> words(1);
+  KnownSources known(words, 1);
+  const auto udp = known.place_of(address(1), address(2), PacketKind::kUdp);
+  const auto icmp = known.place_of(address(1), address(2), PacketKind::kIcmp);
+  const Instant start = Instant() + seconds(100);
+  KnownSources::nominate(icmp, milliseconds(250), start);
+  EXPECT_EQ(KnownSources::candidate_at(icmp), start);
+  EXPECT_EQ(KnownSources::candidate_at(udp), std::nullopt);
 }
 
 TEST(KnownSources, AWordHasOneCandidate) {
   std::vector<KnownSources::Word> words(1);
   KnownSources known(words, 1);
-  const auto first = known.place_of(address(1), address(2));
-  const auto second = known.place_of(address(3), address(2));
+  const auto first = known.place_of(address(1), address(2), kUdp);
+  const auto second = known.place_of(address(3), address(2), kUdp);
   const Duration settle_time = milliseconds(250);
   const Instant start = Instant() + seconds(100);
   EXPECT_EQ(KnownSources::candidate_at(first), std::nullopt);
@@ -95,20 +137,21 @@ TEST(KnownSources, RandomMarksMatchASet) {
   for (int i = 0; i < 4'000; i++) {
     const uint32_t source = prng.any_u32();
     const uint32_t destination = prng.below(16);
-    KnownSources::mark_settled(known.place_of(address(source), address(destination)));
+    KnownSources::mark_settled(known.place_of(address(source), address(destination), kUdp));
     marked.insert({source, destination});
   }
   for (const auto& [source, destination] : marked) {
-    ASSERT_TRUE(KnownSources::look(known.place_of(address(source), address(destination))));
+    ASSERT_TRUE(KnownSources::look(known.place_of(address(source), address(destination), kUdp)));
   }
   uint32_t wrong = 0;
   for (int i = 0; i < 100'000; i++) {
     const uint32_t source = prng.any_u32();
     if (marked.contains({source, 99})) continue;
-    wrong += KnownSources::look(known.place_of(address(source), address(99))) ? 1 : 0;
+    wrong += KnownSources::look(known.place_of(address(source), address(99), kUdp)) ? 1 : 0;
   }
-  // One pair a word: on average (3 / 64)^3 = 1e-4, and more in the fuller words.
-  EXPECT_LT(wrong, 200U);
+  // One pair a word: on average (3 / 64)^3 = 1e-4 for each of two marks. The fuller words have
+  // more: n pairs in a word, of which there is one on average, make (3 n / 64)^3, on average 5e-4.
+  EXPECT_LT(wrong, 300U);
 }
 
 TEST(Handshakes, CompleteOnceAndInTime) {

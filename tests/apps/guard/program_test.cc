@@ -18,35 +18,6 @@ namespace {
 
 using apps::Counts;
 
-const char* const kServer = "198.18.0.1:443";
-
-BuiltFrame syn_from(const std::string& host) {
-  return tcp_frame((host + ":1000").c_str(), kServer, wire::kTcpSyn);
-}
-BuiltFrame ack_from(const std::string& host) {
-  return tcp_frame((host + ":1000").c_str(), kServer, wire::kTcpAck);
-}
-
-/// Bandwidths for SYNs of 10, 20 and 40 pps, so that few packets are a flood.
-GuardConfig tight() {
-  GuardConfig config = small_config();
-  for (size_t level = 0; level < kLevelCount; level++) {
-    for (uint32_t& pps : config.levels[level].pps) pps = 10U << level;
-  }
-  return config;
-}
-
-/// Sends SYNs from `hosts` addresses of one /24 in turn, `pps` in all.
-uint64_t flood(Bed& bed, Instant begin, Instant end, uint32_t pps, uint32_t hosts) {
-  uint64_t forwarded = 0;
-  uint32_t i = 0;
-  for (Instant now = begin; now < end; now = now + seconds(1) / pps) {
-    const std::string host = "192.0.2." + std::to_string(1 + i++ % hosts);
-    forwarded += bed.send(now, syn_from(host)) ? 1 : 0;
-  }
-  return forwarded;
-}
-
 TEST(GuardProgram, ForwardsQuietTraffic) {
   Bed bed;
   EXPECT_EQ(bed.send_steadily(at(Duration()), at(seconds(10)), 50, syn_from("192.0.2.1")), 500U);
@@ -229,29 +200,6 @@ TEST(GuardProgram, SixConnectionsOfEachClientDoNotMakeAFlood) {
   }
   EXPECT_EQ(bed.count(Outcome::kDetected), 0U);
   EXPECT_GE(bed.count(Outcome::kViolation), 1U);
-}
-
-TEST(GuardProgram, CalmTrafficMakesItsSourcesKnown) {
-  Bed bed(tight());
-  // Destinations have 40 packets/s of a kind and a burst of 10; 9 tokens are calm.
-  const auto early = udp_frame("203.0.113.1:53", kServer);
-  const auto late = udp_frame("203.0.113.2:53", kServer);
-  EXPECT_TRUE(bed.send(at(milliseconds(500)), early));
-  EXPECT_TRUE(bed.send(at(milliseconds(900)), late));
-  EXPECT_EQ(bed.count(Outcome::kSourceKnown), 0U);
-  // From 1 s on, 100 sources of as many networks send 100 packets/s.
-  uint64_t i = 0;
-  for (Instant now = at(seconds(1)); now < at(seconds(8)); now = now + milliseconds(10)) {
-    const std::string source = "10." + std::to_string(i++ % 100) + ".0.1:53";
-    bed.send(now, udp_frame(source.c_str(), kServer));
-  }
-  ASSERT_EQ(bed.state().report().culprits().size(), 1U);
-  EXPECT_EQ(bed.state().report().culprits()[0].level, Level::kDestination);
-  EXPECT_TRUE(bed.send(at(seconds(8)), early));  // Sent 500 ms before the traffic was loud.
-  EXPECT_EQ(bed.count(Outcome::kSourceKnown), 1U);
-  EXPECT_EQ(bed.count(Outcome::kKnown), 1U);
-  EXPECT_FALSE(bed.send(at(seconds(8)), late));  // Sent 100 ms before.
-  EXPECT_FALSE(bed.send(at(seconds(8)), udp_frame("10.0.0.1:53", kServer)));
 }
 
 TEST(GuardProgram, PolicesACulprit) {

@@ -57,11 +57,15 @@ TEST(GuardReport, OrderOfOneTimeDoesNotDependOnTheTimers) {
 
 TEST(GuardReport, ReplacesTheOldest) {
   Report report(2);
+  EXPECT_EQ(report.first_detected_at(), std::nullopt);
   FlowTracker tracker;
   tracker.count_drop();
   std::vector<uint64_t> numbers;
-  for (uint32_t i = 0; i < 3; i++) numbers.push_back(report.add({.pps_allowed = i}));
+  for (uint32_t i = 0; i < 3; i++) {
+    numbers.push_back(report.add({.pps_allowed = i, .detected_at = Instant() + seconds(i)}));
+  }
   EXPECT_EQ(report.replaced(), 1U);
+  EXPECT_EQ(report.first_detected_at(), Instant());
   EXPECT_EQ(report.added(), 3U);
   EXPECT_EQ(report.entry(0), nullptr);
   EXPECT_EQ(report.entry(2)->pps_allowed, 2U);

@@ -340,6 +340,88 @@ TEST(PermanentStragglerInSession, MembersGetNoticesOfLossAndReturn) {
   EXPECT_EQ(notices[0].message.body.mask, (SourceMask{0b10, 0, 0, 0}));
 }
 
+/// Two cores of one aggregator. Core 0 owns blocks from 0 on, core 1 those from 128 on.
+class TwoCores : public ::testing::Test {
+ protected:
+  static JobConfig job_of(uint32_t sources) {
+    JobConfig job = kJob;
+    job.sources = sources;
+    return job;
+  }
+  explicit TwoCores(uint32_t sources = 4)
+      : core0_({.jobs = {job_of(sources)}, .shard_index = 0, .shard_count = 2}),
+        core1_({.jobs = {job_of(sources)},
+                .shard_index = 1,
+                .shard_count = 2,
+                .session = &core0_.session()}) {}
+
+  void pass(Duration time) {
+    for (Bed* core : {&core0_, &core1_}) core->run_until(core->now() + time);
+  }
+  [[nodiscard]] uint64_t counted(Outcome outcome) const {
+    return core0_.counted(outcome) + core1_.counted(outcome);
+  }
+  Bed core0_;
+  Bed core1_;
+};
+
+// The blocks that a slow source misses may all lie on a core that it contributes nothing else to.
+TEST_F(TwoCores, ContributionsToOneCoreCountForTheOther) {
+  for (uint32_t block = 0; block < 50; block++) {
+    for (uint32_t source = 0; source < 4; source++) core0_.contribute(source, block, 0, {1});
+    for (uint32_t source = 0; source < 3; source++) core1_.contribute(source, 128 + block, 0, {1});
+    pass(milliseconds(100));
+  }
+  EXPECT_EQ(core1_.counted(Outcome::kSourceTemporary), 50U);  // In each of five periods.
+  EXPECT_EQ(counted(Outcome::kSourcePermanent), 0U);
+  // It stops: its last contribution was 0.1 s ago.
+  for (uint32_t block = 50; block < 75; block++) {
+    for (uint32_t source = 0; source < 3; source++) core1_.contribute(source, 128 + block, 0, {1});
+    pass(milliseconds(100));
+  }
+  EXPECT_EQ(core1_.counted(Outcome::kSourcePermanent), 1U);
+}
+
+class TwoCoresInSession : public TwoCores {
+ protected:
+  TwoCoresInSession() : TwoCores(2) {}
+
+  /// Delivers a member's contribution to a block of each core.
+  void contribute(const Member& member, uint32_t block) {
+    core0_.deliver(member.contribution_bytes(block, {1}), worker(member.source));
+    core1_.deliver(member.contribution_bytes(128 + block, {1}), worker(member.source));
+  }
+  /// Returns the destinations of the notices for this reason since the last call.
+  std::vector<Endpoint> notified(Reason reason) {
+    std::vector<Endpoint> to;
+    for (Bed* core : {&core0_, &core1_}) {
+      for (const Reply& reply : core->take()) {
+        if (reply.message.body.reason == reason) to.push_back(reply.to);
+      }
+    }
+    return to;
+  }
+};
+
+TEST_F(TwoCoresInSession, OneCoreAnnouncesAPermanentStragglerAndItsReturn) {
+  const std::vector<Endpoint> each{worker(0), worker(1)};
+  const auto members = join_all(core0_);
+  for (const Member& member : members) contribute(member, 0);
+  for (uint32_t block = 1; block < 52; block++) {
+    contribute(members[0], block);
+    pass(milliseconds(50));
+  }
+  EXPECT_FALSE(contains(core0_.job().record.active_mask, 1));
+  EXPECT_FALSE(contains(core1_.job().record.active_mask, 1));
+  EXPECT_EQ(notified(Reason::kSourcePermanent), each);
+  EXPECT_EQ(counted(Outcome::kSourcePermanent), 1U);
+  contribute(members[1], 52);
+  EXPECT_TRUE(contains(core0_.job().record.active_mask, 1));
+  EXPECT_TRUE(contains(core1_.job().record.active_mask, 1));
+  EXPECT_EQ(notified(Reason::kSourceReturned), each);
+  EXPECT_EQ(counted(Outcome::kSourceReturned), 1U);
+}
+
 TEST(DegradedInSession, DegradedResultNamesItsSources) {
   Bed bed(kJob);
   const auto members = join_all(bed);

@@ -85,6 +85,7 @@ TEST_F(Asynchronous, InitialValuesAreThoseOfSource0) {
   for (uint32_t source = 0; source < 3; source++) {
     EXPECT_EQ(replies[source].to, worker(source));
     EXPECT_EQ(replies[source].message.extension.type, MessageType::kResult);
+    EXPECT_EQ(replies[source].message.header.src_id, source);  // It is for this source alone.
     EXPECT_EQ(replies[source].message.extension.key, members_[source].result_key);
     EXPECT_EQ(replies[source].message.extension.tensor_elements, 10U);
     EXPECT_THAT(replies[source].gradients, ElementsAre(1, 2, 3, 5));

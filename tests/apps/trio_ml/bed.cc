@@ -81,8 +81,11 @@ Bed::Bed(const BedConfig& config)
       shard_(config.shard_index, config.shard_count, config.local.port, memory_),
       core_(config.shard_index, port_.queue(0), App(shard_), {}) {
   for (const JobConfig& job : config.jobs) {
-    sessions_.push_back(std::make_unique<Session>(job, auth::key_of_seed(kKeySeed)));
-    const auto added = shard_.add_job(job, *sessions_.back(), now_);
+    if (config.session == nullptr) {
+      sessions_.push_back(std::make_unique<Session>(job, auth::key_of_seed(kKeySeed)));
+    }
+    Session& session = config.session == nullptr ? *sessions_.back() : *config.session;
+    const auto added = shard_.add_job(job, session, now_);
     TRIB_ASSERT(added.has_value());
   }
 }

@@ -163,11 +163,51 @@ TEST_F(Window, ResetKeepsOnlyIncarnations) {
   BlockRecord& block = created(window, plain(1, 9));
   const uint16_t incarnation = block.incarnation;
   window.reset();
+  EXPECT_EQ(window.buffers_held(), 0U);
+  EXPECT_EQ(window.buffers_free(), buffers - 2);  // Their packets may not have left.
+  window.free_cooling();
   EXPECT_EQ(window.buffers_free(), buffers);
   EXPECT_EQ(window.find(plain(0, 9)).kind, Kind::kAbsent);
   EXPECT_EQ(window.find(plain(0, 2)).kind, Kind::kAbsent);  // After a reset no generation is stale.
   EXPECT_EQ(block.phase, BlockPhase::kFree);
   EXPECT_NE(created(window, plain(1, 9)).incarnation, incarnation);
+}
+
+TEST_F(Window, ResetRefusesAThreadThatHasFoundABlock) {
+  BlockWindow window = make(4);
+  created(window, extended(0));
+  const Found found = window.find(extended(0));
+  const uint32_t epoch = window.epoch();
+  window.reset();
+  EXPECT_NE(window.epoch(), epoch);
+  EXPECT_EQ(admit(*found.block, found.incarnation, 0, Instant()), Admission::kClosed);
+  created(window, extended(0));
+  EXPECT_EQ(admit(*found.block, found.incarnation, 0, Instant()), Admission::kClosed);
+}
+
+TEST_F(Window, ResetLeavesABlockToTheThreadsThatAddToIt) {
+  BlockWindow window = make(4);
+  const uint32_t buffers = window.buffers_free();
+  BlockRecord& block = created(window, extended(0));
+  const uint16_t incarnation = block.incarnation;
+  ASSERT_EQ(admit(block, incarnation, 0, Instant()), Admission::kAdmitted);
+  ASSERT_EQ(admit(block, incarnation, 1, Instant()), Admission::kAdmitted);
+  window.reset();
+  EXPECT_EQ(block.phase, BlockPhase::kDiscarded);
+  // Its place takes no block of the next session, and the block takes no third source.
+  EXPECT_EQ(window.find(extended(0)).kind, Kind::kWindowExceeded);
+  EXPECT_EQ(window.insert(extended(0), BlockTerms{}, false).status, Insert::kRefused);
+  EXPECT_EQ(admit(block, incarnation, 2, Instant()), Admission::kClosed);
+  EXPECT_FALSE(settle(block, {}));
+  window.reset();  // Another session; the second thread still adds.
+  EXPECT_EQ(window.buffers_free(), buffers - 1);
+  EXPECT_TRUE(settle(block, {}));
+  window.reset();  // And another, before the second thread frees the block.
+  EXPECT_EQ(block.phase, BlockPhase::kDiscarded);
+  window.abandon(block);
+  window.free_cooling();
+  EXPECT_EQ(window.buffers_free(), buffers);
+  EXPECT_NE(created(window, extended(0)).incarnation, incarnation);
 }
 
 TEST_F(Window, ClearedLanesAreZero) {

@@ -41,9 +41,9 @@ TEST(JobConfig, AsynchronousJobsExcludeOtherKeys) {
   };
   EXPECT_EQ(error([](JobConfig&) {}), "accepted");
   EXPECT_EQ(error([](JobConfig& job) { job.parameters = 0; }),
-            "job 7: parameters=0 is not allowed; allowed is 1 to 4294967295");
+            "job 7: parameters=0 is not allowed; allowed: 1 to 4294967295");
   EXPECT_EQ(error([](JobConfig& job) { job.parameters = uint64_t{1} << 32; }),
-            "job 7: parameters=4294967296 is not allowed; allowed is 1 to 4294967295");
+            "job 7: parameters=4294967296 is not allowed; allowed: 1 to 4294967295");
   EXPECT_THAT(error([](JobConfig& job) { job.mitigation = true; }), HasSubstr("mitigation=on"));
   EXPECT_THAT(error([](JobConfig& job) { job.clients = Clients::kPlain; }),
               HasSubstr("clients=plain"));
@@ -102,7 +102,7 @@ TEST(JobConfig, GroupMustBeMulticastAtTheTopOfTheTree) {
   const Endpoint group = Endpoint::ipv4(0xefff0001, 13000);
   EXPECT_EQ(error_of([&](JobConfig& job) { job.group = group; }), "accepted");
   EXPECT_EQ(error_of([](JobConfig& job) { job.group = Endpoint::ipv4(0x0a000001, 13000); }),
-            "job 7: group=10.0.0.1:13000 is not allowed; allowed is a multicast address with its "
+            "job 7: group=10.0.0.1:13000 is not allowed; allowed: a multicast address with its "
             "port");
   EXPECT_THAT(error_of([&](JobConfig& job) {
                 job.group = group;
@@ -136,7 +136,7 @@ TEST(JobConfig, ChannelsTakeConsecutiveJobIds) {
               last.id = 254;
               last.channels = 3;
             }),
-            "job 254: channels=3 is not allowed; allowed is 1 to 2");
+            "job 254: channels=3 is not allowed; allowed: 1 to 2");
   EXPECT_THAT(error_of([](JobConfig& last) {
                 last.channels = 3;
                 last.group = Endpoint::ipv4(0xefff0001, 65534);

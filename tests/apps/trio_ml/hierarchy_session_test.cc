@@ -42,6 +42,30 @@ TEST_P(HierarchySession, SessionResultNamesItsRanks) {
   EXPECT_EQ(result.message.mask, (SourceMask{0b101010, 0, 0, 0}));
 }
 
+// All ranks below an aggregator die, and their successors join before its timer finds that out.
+TEST_P(HierarchySession, NewcomersThatEndTheSessionMakeItsAggregatorLeave) {
+  Tree tree(GetParam());
+  (void)join_tree(tree);
+  const auto advance = [&tree](Duration by) {
+    tree.upper().advance(by);
+    for (uint32_t i = 0; i < kLowerCount; i++) tree.lower(i).advance(by);
+  };
+  std::vector<Message> joins;
+  std::vector<Member> members(kBelow);
+  advance(milliseconds(3200));
+  for (uint32_t rank = 0; rank < kBelow; rank++) {  // For the cookies.
+    joins.push_back(join_message(rank, 500 + rank, kRanks));
+    ask_to_join(tree, rank, joins[rank], members[rank]);
+    EXPECT_NE(joins[rank].body.key, 0U);
+  }
+  EXPECT_EQ(tree.lower(0).counted(Outcome::kSessionEnded), 0U);
+  advance(milliseconds(400));  // Silent for at least 3.6 s.
+  ask_to_join(tree, 0, joins[0], members[0]);
+  EXPECT_EQ(tree.lower(0).session().number(), 0U);
+  EXPECT_EQ(tree.lower(0).counted(Outcome::kSessionEnded), 1U);
+  EXPECT_EQ(tree.upper().counted(Outcome::kLeave), 1U);
+}
+
 /// Returns a question for the result of a block that the rank does not contribute to.
 Bytes question(const Member& member, uint32_t block_id, uint16_t gradients = 1) {
   Message probe = member.message(MessageType::kProbe, block_id);

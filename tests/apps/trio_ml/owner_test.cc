@@ -258,6 +258,30 @@ TEST_P(OwnerInTree, LowerAggregatorsPassReceiptsDown) {
   EXPECT_EQ(tree.upper().counted(Outcome::kResultSent), kRanks);
 }
 
+// A receipt is sealed for all lower aggregators. A party that reads the traffic passes the one for
+// the other rack on to the owner's.
+TEST_P(OwnerInTree, ReceiptOfAnotherRackIsRefused) {
+  Tree tree(GetParam());
+  const auto members = join_tree(tree);
+  for (uint32_t rank = 0; rank < kBelow; rank++) {
+    tree.send(rank, owned_bytes(members[rank], 0, {int32_t{1} << rank}, 0));
+  }
+  Bed& lower = tree.lower(0);
+  Message receipt = members[0].message(MessageType::kReceipt, 0);
+  receipt.header.src_id = 0;
+  receipt.header.src_cnt = kRanks;
+  receipt.header.grad_cnt = 1;
+  receipt.extension.tensor_elements = 1;
+  receipt.extension.scale_bits = wire::owner_bits(ElementFormat::kInt32, 0);
+  receipt.extension.key = lower.session().upstream_result_key();
+  lower.deliver(encoded(receipt), upper_address());
+  EXPECT_EQ(lower.counted(Outcome::kNotExpectedHere), 1U);
+  for (uint32_t rank = kBelow; rank < kRanks; rank++) {
+    tree.send(rank, owned_bytes(members[rank], 0, {int32_t{1} << rank}, 0));
+  }
+  expect_sum(tree.take_result(0), {63});
+}
+
 // The second lower aggregator hears of a block only by the receipt of the upper one.
 TEST_P(OwnerInTree, ReceiptsReachALateRack) {
   Tree tree(GetParam(), /*mitigation=*/true);

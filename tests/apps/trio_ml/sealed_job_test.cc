@@ -27,8 +27,8 @@ class SealedMember {
       : source_(source), nonce_(nonce), end_(header_auth(), 1, 0) {}
 
   /// Joins once. @return the replies.
-  std::vector<Reply> join(Bed& bed) {
-    Message join = join_message(source_, nonce_, 2);
+  std::vector<Reply> join(Bed& bed, uint32_t world = 2) {
+    Message join = join_message(source_, nonce_, world);
     join.body.value = static_cast<uint32_t>(Mode::kHeader);
     join.body.key = cookie_;
     join.extension.flags = wire::kFlagHeaderSeal;
@@ -199,6 +199,21 @@ TEST_F(SealedJob, StrangerWithoutTheSecretGetsNoState) {
   EXPECT_EQ(bed_.counted(Outcome::kWrongAuthentication), 1U);
 }
 
+// Anybody can send such a join, so it must not hide the refusal of the rank's own process.
+TEST_F(SealedJob, StrangersJoinReplacesNoRefusal) {
+  Message join = join_message(1, 7, 2);
+  const RefusedJoin& kept = bed_.job().refused_joins[1];
+  bed_.deliver(encoded(join), stranger());
+  EXPECT_EQ(kept.reason, Reason::kAuthentication);
+  SealedMember mistaken(1, /*nonce=*/600);
+  static_cast<void>(mistaken.join(bed_, /*world=*/5));
+  static_cast<void>(mistaken.join(bed_, /*world=*/5));
+  EXPECT_EQ(kept.reason, Reason::kWrongWorld);
+  bed_.deliver(encoded(join), stranger());
+  EXPECT_EQ(kept.reason, Reason::kWrongWorld);
+  EXPECT_EQ(kept.from, worker(1));
+}
+
 // A rank's first process ends, and a second one takes its place. The joins of the first one must
 // not take it back, although their cookie is still valid.
 TEST_F(SealedJob, JoinsOfAnEarlierProcessAreReplays) {
@@ -231,6 +246,26 @@ TEST_F(SealedJob, JoinsOfAProcessThatNeverHeldThePlaceAreReplays) {
   expect_refused(bed_, processes[1].last_join, worker(0), Outcome::kReplayed);
 }
 
+// Rank 1's process hangs. Two others ask for its place; the later one is stopped. The other one
+// still asks, and gets the place.
+TEST_F(SealedJob, ProcessThatStillAsksGetsThePlace) {
+  SealedMember second(1, /*nonce=*/600);
+  SealedMember third(1, /*nonce=*/700);
+  for (SealedMember* process : {&second, &third}) {
+    static_cast<void>(process->join(bed_));
+    EXPECT_EQ(process->join(bed_).at(0).message.body.reason, Reason::kRankTaken);
+  }
+  const Bytes old_join = second.last_join;
+  const std::vector<Reply> replies = second.join(bed_);
+  ASSERT_EQ(replies.size(), 1U);
+  EXPECT_EQ(replies[0].message.body.reason, Reason::kRankTaken);
+  expect_refused(bed_, old_join, worker(1), Outcome::kReplayed);
+  expect_refused(bed_, third.last_join, worker(1), Outcome::kReplayed);
+  bed_.advance(kSilentAfter + milliseconds(1));
+  static_cast<void>(second.join(bed_));
+  EXPECT_EQ(bed_.session().pending_nonce(1, bed_.now()), 600U);
+}
+
 // More processes than the aggregator remembers follow each other while the cookie of the first one
 // is valid, as in a crash loop. Its join then gets a new cookie at most, which its sender cannot
 // seal.
@@ -258,6 +293,63 @@ TEST_F(SealedJob, JoinsOfAForgottenProcessDoNotCount) {
     }
   }
   EXPECT_FALSE(bed_.session().pending_nonce(0, bed_.now()));
+}
+
+// --- A lower aggregator --------------------------------------------------------------------------
+
+// All lower aggregators open the upper one's seals. A party that reads the traffic passes the
+// notice that evicts another one on to this one.
+TEST(SealedLowerAggregator, EvictionOfAnotherOneIsNotPassedDown) {
+  const Endpoint upper = Endpoint::ipv4(0x0a0000c8, wire::kTrioMlPort);
+  JobConfig job = sealed_job();
+  job.upstream = upper;
+  job.upstream_source = 1;
+  Bed bed(job);
+  std::array<SealedMember, 2> members{SealedMember(0), SealedMember(1)};
+  for (uint32_t round = 0; round < 6; round++) static_cast<void>(members[round % 2].join(bed));
+
+  auth::AggregatorEnd end(header_auth(), 1, 0, 2, auth::kLanesMax);
+  Message welcome;
+  welcome.header = {.job_id = 1, .extended = true, .src_id = 1};
+  welcome.extension = {.type = MessageType::kWelcome,
+                       .flags = wire::kFlagHeaderSeal,
+                       .key = bed.session().upstream_nonce()};
+  welcome.body.window = 8;
+  welcome.body.gradients_max = 8;
+  welcome.body.channels = 1;
+  welcome.body.key = 77;
+  welcome.body.result_key = 88;
+  Bytes bytes = encoded(welcome);
+  end.seal_join_reply(bytes);
+  bed.deliver(bytes, upper);
+  uint32_t welcomed = 0;
+  for (const Reply& reply : bed.take()) {
+    if (reply.message.extension.type != MessageType::kWelcome) continue;
+    members[reply.message.body.source].start(reply.message);
+    welcomed++;
+  }
+  ASSERT_EQ(welcomed, 2U);
+  bed.deliver(members[0].control(MessageType::kKeepAlive), worker(0));
+  static_cast<void>(bed.take());
+
+  end.start({});
+  const auto eviction_of = [&](uint8_t source) {
+    Message notice;
+    notice.header = {.job_id = 1, .extended = true, .src_id = source};
+    notice.extension = {.type = MessageType::kNotice, .flags = wire::kFlagHeaderSeal, .key = 88};
+    notice.body.reason = Reason::kEvicted;
+    notice.body.source = source;
+    Bytes sealed = encoded(notice);
+    end.seal(sealed, {});
+    return sealed;
+  };
+  expect_refused(bed, eviction_of(0), upper, Outcome::kNotExpectedHere);
+  bed.deliver(eviction_of(1), upper);
+  const std::vector<Reply> told = bed.take();
+  ASSERT_EQ(told.size(), 1U);
+  EXPECT_EQ(told[0].to, worker(0));
+  EXPECT_EQ(told[0].message.body.reason, Reason::kEvicted);
+  EXPECT_EQ(told[0].message.body.group, upper);
 }
 
 }  // namespace

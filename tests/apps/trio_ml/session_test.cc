@@ -477,7 +477,12 @@ TEST_F(LowerSession, ForwardsTheUpperRefusal) {
   wire::ControlBody refusal;
   refusal.reason = Reason::kWrongWorld;
   refusal.value = 8;
+  const uint64_t nonce = lower_.upstream_nonce();
+  lower_.upstream_cookie(5);
   lower_.upstream_refused(refusal, now_);
+  // Anybody can send a copy of the refusal, which must not answer a later join.
+  EXPECT_NE(lower_.upstream_nonce(), nonce);
+  EXPECT_EQ(lower_.upstream_request().key, 0U);
   const auto answer = join_tree(0);
   EXPECT_EQ(answer.reply, MessageType::kRefusal);
   EXPECT_EQ(answer.body.reason, Reason::kWrongWorld);

@@ -168,6 +168,20 @@ TEST(UpstreamFault, ARefusalNamesTheUpperAggregator) {
   EXPECT_EQ(refusal.body.group, upper_address());
 }
 
+// Anybody who reads the traffic can send such a reply again.
+TEST(UpstreamFault, AReplyToAJoinIsNoSignOfLifeInASession) {
+  Tree tree(engine::PacketLayer::kUdpPayload);
+  static_cast<void>(join_tree(tree));
+  Bed& lower = tree.lower(0);
+  lower.session().upstream_watch().asked({}, lower.now());
+  lower.advance(kUpstreamSilentAfter);
+  Message pending;
+  pending.header = {.job_id = 1, .extended = true};
+  pending.extension = {.type = MessageType::kPending, .key = lower.session().upstream_nonce()};
+  lower.deliver(encoded(pending), upper_address());
+  EXPECT_TRUE(lower.session().upstream_watch().is_silent(lower.now()));
+}
+
 TEST(UpstreamFault, ASilentLowerAggregatorIsNamed) {
   Tree tree(engine::PacketLayer::kUdpPayload);
   const auto members = join_tree(tree);

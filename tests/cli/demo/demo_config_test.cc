@@ -50,8 +50,8 @@ TEST(DemoConfig, WorkerReadsTheDemosConfiguration) {
 
 TEST(DemoConfig, WorkerRefusesValuesOutOfRange) {
   EXPECT_THROW(parsed({"demo-worker"}), CLI::RequiredError);
-  EXPECT_THROW(parsed({"demo-worker", "--ledger", "x", "--rank", "256"}), CLI::ValidationError);
-  EXPECT_THROW(parsed({"demo-worker", "--ledger", "x", "--loss", "0.9"}), CLI::ValidationError);
+  EXPECT_THROW(parsed({"demo-worker", "--ledger", "x", "--rank", "256"}), CLI::ParseError);
+  EXPECT_THROW(parsed({"demo-worker", "--ledger", "x", "--loss", "0.9"}), CLI::ParseError);
 }
 
 TEST(DemoConfig, QuickRunsFewerAndSmallerIterations) {

@@ -12,6 +12,7 @@ namespace tributary::cli {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 InterfaceFacts link(std::optional<uint64_t> mbit) {
   return {.name = "eth0", .mtu_bytes = 9000, .up = true, .loopback = false, .mbit = mbit};
@@ -38,6 +39,15 @@ TEST(DoctorLink, AsMuchAsAllWorkersTogetherIsFast) {
   EXPECT_EQ(finding.verdict, Verdict::kOk);
   EXPECT_THAT(finding.found, HasSubstr("0.67 times the best ring's time"));
   EXPECT_EQ(finding.remedy, "");
+}
+
+// One worker has no ring, so there is nothing to compare with.
+TEST(DoctorLink, OneWorkerGetsAPredictionOnly) {
+  const Finding finding = examine(link(1000), {.workers = 1});
+  EXPECT_EQ(finding.verdict, Verdict::kOk);
+  EXPECT_THAT(finding.found, HasSubstr("1 Gbit/s, where the workers send 1; "));
+  EXPECT_THAT(finding.found, Not(HasSubstr("inf")));
+  EXPECT_THAT(finding.found, Not(HasSubstr("ring")));
 }
 
 TEST(DoctorLink, UnknownRateIsSaid) {

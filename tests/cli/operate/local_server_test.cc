@@ -35,7 +35,8 @@ class LocalServerTest : public ::testing::Test {
   LocalServerTest() {
     const uint16_t port = io::free_port(io::Transport::kTcp).value_or(0);
     const Endpoint at = Endpoint::ipv4(0x7f000001, port);
-    auto started = control::HttpServer::start(at, [this](const control::Request&) {
+    auto started = control::HttpServer::start(at, [this](const control::Request& request) {
+      authorization_ = request.authorization;
       if (bodies_.empty()) return control::Reply{.status = status_, .body = body_};
       control::Reply reply{.body = bodies_.front()};
       bodies_.erase(bodies_.begin());
@@ -69,6 +70,7 @@ class LocalServerTest : public ::testing::Test {
   }
 
   int status_ = 200;
+  std::string authorization_;  ///< Of the last request.
   std::string body_;
   std::vector<std::string> bodies_;  ///< Of the first answers, before body_.
   std::string url_;
@@ -120,6 +122,35 @@ TEST_F(LocalServerTest, MissingTokenNamesTheFlag) {
   std::filesystem::permissions(path, std::filesystem::perms::owner_read);
   EXPECT_EQ(run({"status", "--token-file", path}), 1);
   EXPECT_EQ(errors_, "tributary status: send the header\n");  // The server knows more.
+}
+
+// A server reads such a file, too: its --http-token-file.
+TEST_F(LocalServerTest, TokenStandsBehindComments) {
+  const testing::ScratchDirectory scratch;
+  const std::string path = scratch.file("token");
+  const auto write = [&path](const std::string& text) {
+    std::ofstream(path) << text;
+    std::filesystem::permissions(path, static_cast<std::filesystem::perms>(0600));
+  };
+  body_ = R"({"rows":[]})";
+  write("# tokens of rack1\n\n  # readers\n 0123456789abcdef read\nfedcba9876543210 write\n");
+  EXPECT_EQ(run({"who", "--token-file", path}), 0) << errors_;
+  EXPECT_EQ(authorization_, "Bearer 0123456789abcdef");
+  write("# tokens of rack1\n\n");
+  EXPECT_EQ(run({"who", "--token-file", path}), kExitUsage);
+  EXPECT_THAT(errors_, HasSubstr("there is no token to read"));
+}
+
+TEST_F(LocalServerTest, PerfettoAndJsonExcludeEachOther) {
+  CLI::App app("test", "tributary");
+  int exit_code = 0;
+  add_record_command(app, exit_code);
+  std::ostringstream none;
+  const std::vector<const char*> argv{"tributary",  "record",           "show",  "/none",
+                                      "--perfetto", "/none/trace.json", "--json"};
+  EXPECT_EQ(parse_command_line(app, static_cast<int>(argv.size()), argv.data(), none, none),
+            kExitUsage);
+  EXPECT_THAT(none.str(), HasSubstr("--perfetto"));
 }
 
 TEST_F(LocalServerTest, WrongFlagsAreAUsageError) {

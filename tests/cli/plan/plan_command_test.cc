@@ -48,15 +48,18 @@ TEST(PlanCommand, PrintsAndWritesTheSamePlan) {
 }
 
 TEST(PlanCommand, OptionsAreRefusedInOneLine) {
-  EXPECT_TRUE(refusal({}).starts_with("tributary: --workers is missing; allowed: "));
+  EXPECT_TRUE(refusal({}).starts_with("tributary plan: --workers is missing; allowed: "));
   EXPECT_EQ(refusal({"--workers", "2", "--gbit", "0"}),
-            "tributary: --gbit=0 is out of range; allowed: a number from 0.001 to 100000\n");
-  EXPECT_EQ(refusal({"--workers", "2", "--sum-gbit", "0"}),
-            "tributary: --sum-gbit=0 is out of range; allowed: a number from 0.001 to 100000\n");
-  EXPECT_EQ(refusal({"--workers", "2", "--colocated", "maybe"}),
-            "tributary: --colocated=maybe is neither on nor off; allowed: on, off, true, false\n");
-  EXPECT_EQ(refusal({"--workers", "2", "--mtu", "100"}),
-            "tributary: --mtu=100 is out of range; allowed: a whole number from 1280 to 65536\n");
+            "tributary plan: --gbit=0 is out of range; allowed: a number from 0.001 to 100000\n");
+  EXPECT_EQ(
+      refusal({"--workers", "2", "--sum-gbit", "0"}),
+      "tributary plan: --sum-gbit=0 is out of range; allowed: a number from 0.001 to 100000\n");
+  EXPECT_EQ(
+      refusal({"--workers", "2", "--colocated", "maybe"}),
+      "tributary plan: --colocated=maybe is neither on nor off; allowed: on, off, true, false\n");
+  EXPECT_EQ(
+      refusal({"--workers", "2", "--mtu", "100"}),
+      "tributary plan: --mtu=100 is out of range; allowed: a whole number from 1280 to 65536\n");
   EXPECT_EQ(refusal({"--workers", "2", "--colocated", "off"}),
             "tributary plan: --servers=0 --colocated=off: no machine runs an aggregator; allowed: "
             "--servers 1 or more, or --colocated on\n");
@@ -65,7 +68,8 @@ TEST(PlanCommand, OptionsAreRefusedInOneLine) {
 TEST(PlanCommand, UnwritableFileFailsTheCommand) {
   const Ran failed = run({"--workers", "2", "--json", "/nonexistent/plan.json"});
   EXPECT_EQ(failed.exit, 2);
-  EXPECT_TRUE(failed.err.starts_with("tributary: --json /nonexistent/plan.json: cannot be written"))
+  EXPECT_TRUE(
+      failed.err.starts_with("tributary plan: --json /nonexistent/plan.json: cannot be written"))
       << failed.err;
 }
 

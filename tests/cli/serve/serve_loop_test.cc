@@ -14,7 +14,7 @@ namespace tributary::cli {
 namespace {
 
 TEST(ServeLoop, AFaultThatLastsIsAUsageError) {
-  EXPECT_EQ(refuse("test", {"--job: job 1: sources=0 is not allowed; allowed is 1 to 256"}),
+  EXPECT_EQ(refuse("test", {"--job: job 1: sources=0 is not allowed; allowed: 1 to 256"}),
             kExitUsage);
   EXPECT_EQ(refuse("test", {"it lasts", ErrorKind::kLasting}), kExitUsage);
 }

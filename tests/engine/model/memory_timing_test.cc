@@ -84,6 +84,20 @@ TEST_P(MemoryTimingTest, HashOperationsReadTheirBucketFirst) {
   EXPECT_EQ(ns({XtxnKind::kHashScan, record, 8}, 2000), 70 + 70 + cycles);
 }
 
+TEST_P(MemoryTimingTest, AScanOfATrainVisitsAWordOfFlagsForEach64Records) {
+  const std::byte* flags = allocate(memory::Range::kSram, 1024);
+  const auto scan = [&](uint32_t records, uint32_t train) {
+    const uint64_t before = timing_.counters().requests;
+    (void)ns({XtxnKind::kHashScan, flags, records * memory::kRefFlagBytes}, 1000, train);
+    return timing_.counters().requests - before;
+  };
+  EXPECT_EQ(scan(64, 1), 8U);  // 64 records of 8 bytes: eight requests of 64 bytes.
+  EXPECT_EQ(scan(1, 1), 8U);
+  EXPECT_EQ(scan(2, 32), 8U);
+  EXPECT_EQ(scan(3, 32), 2 * 8U);  // 96 records.
+  EXPECT_EQ(scan(64, 32), 32 * 8U);
+}
+
 TEST_P(MemoryTimingTest, AHashOperationVisitsTheBucketsOfItsKey) {
   const std::byte* const first = allocate(memory::Range::kSram, 512);
   memory::HashBuckets table({.first = first, .bucket_mask = 7});

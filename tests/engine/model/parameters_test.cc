@@ -43,7 +43,7 @@ TEST(Parameters, LoopTakesThePapersInstructionsPerGradient) {
 }
 
 TEST(Parameters, UnknownGenerationIsRefused) {
-  EXPECT_THAT(preset(0).error().text, HasSubstr("generation=0 is not allowed; allowed is 1 to 6"));
+  EXPECT_THAT(preset(0).error().text, HasSubstr("generation=0 is not allowed; allowed: 1 to 6"));
   EXPECT_FALSE(preset(7).has_value());
 }
 
@@ -63,7 +63,7 @@ TEST(Parameters, RefusalsNameKeyValueAndAllowedValues) {
   Parameters p;
   EXPECT_THAT(set_parameter(p, "ppes", 1).error().text, HasSubstr("ppes is not a parameter"));
   EXPECT_THAT(set_parameter(p, "ppe_count", 0).error().text,
-              HasSubstr("ppe_count=0 is not allowed; allowed is 1 to 4096"));
+              HasSubstr("ppe_count=0 is not allowed; allowed: 1 to 4096"));
   EXPECT_THAT(set_parameter(p, "threads_each", 2.5).error().text, HasSubstr("whole numbers"));
   EXPECT_FALSE(
       set_parameter(p, "sram_latency_ns", std::numeric_limits<double>::quiet_NaN()).has_value());

@@ -131,6 +131,31 @@ TEST_P(PfeTest, TimersCompeteForFreeThreads) {
   EXPECT_EQ(bed.pfe().report().timer_threads, 2U);
 }
 
+TEST_P(PfeTest, TimersDoTheWorkOfATrain) {
+  Parameters p = small_machine(GetParam());  // Four threads.
+  p.train_max = 3;
+  Scripts scripts;
+  scripts.timer_due = Instant(nanoseconds(50));
+  scripts.timer_threads = 2;
+  scripts.timer_steps = {{.kind = Kind::kNote}, {.kind = Kind::kInstruction, .count = 3}};
+  ScriptBed bed(p, scripts);
+  auto* word = bed.allocate<uint64_t>(Range::kSram);
+  bed.scripts.timer_steps.push_back({.kind = Kind::kWait, .target = word, .size_bytes = 64});
+  bed.run();
+  // 30 ns of instructions and a read of 78 ns. One thread is left for the second timer's train.
+  EXPECT_EQ(bed.note_ns(0), 50);
+  EXPECT_EQ(bed.note_ns(1), 158);
+  const Report report = bed.pfe().report();
+  EXPECT_EQ(report.observed, nanoseconds(266));
+  EXPECT_EQ(report.threads_peak, 3U);
+  EXPECT_EQ(report.memory_requests, 6U);
+  EXPECT_EQ(report.xtxn_counts.at(0).issued, 6U);
+  // Of four banks, 2 x 3 reads of 8 cycles; of four threads, 2 x 3 times 108 ns.
+  EXPECT_NEAR(report.resources[0].timer_share, 48.0 / (4 * 266), 1e-9);
+  EXPECT_NEAR(report.resources[3].timer_share, 648.0 / (4 * 266), 1e-9);
+  EXPECT_EQ(report.bank_packet_work_s, 0);
+}
+
 TEST_P(PfeTest, TrainOccupiesThreadsForAllItsPackets) {
   ScriptBed bed(small_machine(GetParam()));  // Four threads.
   bed.scripts.steps[1] = {{.kind = Kind::kNote}, {.kind = Kind::kInstruction, .count = 10}};

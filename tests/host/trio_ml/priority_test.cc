@@ -143,7 +143,7 @@ TEST(Priority, RefusesMoreThanThereAre) {
     config.priorities = bad;
     const auto joined = Communicator::join(config);
     ASSERT_FALSE(joined.has_value());
-    EXPECT_THAT(joined.error().text, HasSubstr("allowed is 1 to 4"));
+    EXPECT_THAT(joined.error().text, HasSubstr("allowed: 1 to 4"));
   }
   config.priorities = 4;
   config.threads = 8;

@@ -197,6 +197,8 @@ TEST(SealedJoin, RefusalWithoutASealCountsOnlyWithoutASealedReply) {
   using Phase = host::TensorProtocol::Phase;
 
   host::WorkerProtocol unanswered(worker_of(0, kRoot, 0, auth), kNonce, Instant());
+  std::vector<std::byte> request(unanswered.packet_bytes_max());
+  EXPECT_GT(unanswered.next_packet(request, Instant()).size_bytes, 0U);
   unanswered.on_packet(refusal, Instant(milliseconds(999)));
   EXPECT_EQ(unanswered.phase(), Phase::kJoining);
   EXPECT_EQ(unanswered.counters().forged_packets, 1U);
@@ -209,6 +211,136 @@ TEST(SealedJoin, RefusalWithoutASealCountsOnlyWithoutASealedReply) {
   EXPECT_EQ(answered.phase(), Phase::kJoining);
   EXPECT_EQ(answered.counters().forged_packets, 1U);
 }
+
+// --- Messages for another member -----------------------------------------------------------------
+
+/// A worker of rank 1 in a sealed session, whose aggregator the test plays.
+class SealedWorker {
+ public:
+  explicit SealedWorker(bool asynchronous, bool names_receiver = true)
+      : end_(auth_of(Mode::kHeader), /*job_id=*/1, /*lane=*/0, kWorld, /*source_lanes=*/1),
+        protocol_(config_of(asynchronous), kNonce, Instant()) {
+    wire::Message welcome = message_of(wire::MessageType::kWelcome, 0);
+    welcome.extension.key = kNonce;
+    welcome.body.sources = kWorld;
+    welcome.body.window = 16;
+    welcome.body.gradients_max = 8;
+    welcome.body.key = 11;
+    welcome.body.result_key = kResultKey;
+    welcome.body.salt_high = 1;
+    welcome.body.salt_low = 2;
+    welcome.body.names_receiver = names_receiver;
+    std::vector<std::byte> bytes(wire::kControlMessageBytes);
+    bytes.resize(encode_message(welcome, bytes.data()));
+    end_.seal_join_reply(bytes);
+    protocol_.on_packet(bytes, Instant());
+    end_.start({1, 2});
+    transfer.integers = tensor;
+    protocol_.submit(transfer, Instant());
+    std::vector<std::byte> out(protocol_.packet_bytes_max());
+    while (protocol_.next_packet(out, Instant()).size_bytes > 0) {
+    }
+  }
+
+  /// Delivers a message of the session for the source `receiver`.
+  void receive(wire::MessageType type, uint8_t receiver, const wire::ControlBody& body = {}) {
+    wire::Message message = message_of(type, receiver);
+    message.body = body;
+    std::vector<std::byte> bytes(wire::kControlMessageBytes);
+    bytes.resize(encode_message(message, bytes.data()));
+    const size_t head_bytes = bytes.size();
+    if (type == wire::MessageType::kResult) {  // The values 5, 6, 7.
+      for (const std::byte value : {std::byte{5}, std::byte{6}, std::byte{7}}) {
+        bytes.resize(bytes.size() + 3);
+        bytes.push_back(value);
+      }
+    }
+    end_.seal(std::span(bytes).first(head_bytes), std::span(bytes).subspan(head_bytes));
+    protocol_.on_packet(bytes, Instant(milliseconds(1)));
+  }
+  [[nodiscard]] const host::WorkerProtocol& protocol() const { return protocol_; }
+
+  std::vector<int32_t> tensor{1, 2, 3};
+  host::Transfer transfer;
+
+ private:
+  static constexpr uint64_t kNonce = 77;
+  static constexpr uint64_t kResultKey = 12;
+
+  static host::CommunicatorConfig config_of(bool asynchronous) {
+    host::CommunicatorConfig config = worker_of(1, kRoot, 1, auth_of(Mode::kHeader));
+    config.asynchronous = asynchronous;
+    return config;
+  }
+  static wire::Message message_of(wire::MessageType type, uint8_t receiver) {
+    wire::Message message;
+    message.header = {.job_id = 1, .extended = true, .src_id = receiver, .src_cnt = 1};
+    message.extension = {
+        .type = type, .flags = wire::kFlagHeaderSeal, .tensor_elements = 3, .key = kResultKey};
+    if (type == wire::MessageType::kResult) message.header.grad_cnt = 3;
+    return message;
+  }
+
+  auth::AggregatorEnd end_;
+  host::WorkerProtocol protocol_;
+};
+
+// An attacker drops rank 1's push and passes the answer to rank 0's push on to rank 1, which would
+// take its own push for added.
+TEST(SealedAsynchronousWorker, TakesNoAnswerToAnotherRank) {
+  SealedWorker worker(/*asynchronous=*/true);
+  ASSERT_EQ(worker.protocol().phase(), host::TensorProtocol::Phase::kRunning);
+  worker.receive(wire::MessageType::kResult, 0);
+  EXPECT_FALSE(worker.transfer.done);
+  EXPECT_EQ(worker.protocol().counters().invalid_packets, 1U);
+  worker.receive(wire::MessageType::kResult, 1);
+  EXPECT_TRUE(worker.transfer.done);
+  EXPECT_EQ(worker.tensor, (std::vector<int32_t>{5, 6, 7}));
+
+  // An older aggregator names no receiver.
+  SealedWorker older(/*asynchronous=*/true, /*names_receiver=*/false);
+  older.receive(wire::MessageType::kResult, 0);
+  EXPECT_TRUE(older.transfer.done);
+}
+
+// The result of a synchronous job is the same for all ranks.
+TEST(SealedWorker, TakesAResultForAllRanks) {
+  SealedWorker worker(/*asynchronous=*/false);
+  worker.receive(wire::MessageType::kResult, 0);
+  EXPECT_TRUE(worker.transfer.done);
+}
+
+TEST(SealedWorker, TakesNoHaveOfAnotherRank) {
+  SealedWorker worker(/*asynchronous=*/false);
+  const uint64_t received = worker.protocol().counters().packets_received;
+  worker.receive(wire::MessageType::kHave, 0);
+  EXPECT_EQ(worker.protocol().counters().packets_received, received);
+  worker.receive(wire::MessageType::kHave, 1);
+  EXPECT_EQ(worker.protocol().counters().packets_received, received + 1);
+}
+
+// An operator evicts rank 0. A party that reads the notice passes it on to rank 1.
+TEST(SealedWorker, EvictionOfAnotherRankDoesNotEndIt) {
+  using Phase = host::TensorProtocol::Phase;
+  wire::ControlBody body;
+  body.reason = wire::Reason::kEvicted;
+  SealedWorker worker(/*asynchronous=*/false);
+  worker.receive(wire::MessageType::kNotice, 0, body);
+  EXPECT_EQ(worker.protocol().phase(), Phase::kRunning);
+  body.source = 1;
+  worker.receive(wire::MessageType::kNotice, 1, body);
+  EXPECT_EQ(worker.protocol().phase(), Phase::kEnded);
+
+  // The eviction of this worker's aggregator, which is source 0 of the upper one, concerns all its
+  // ranks.
+  SealedWorker below(/*asynchronous=*/false);
+  body.source = 0;
+  body.group = Endpoint::ipv4(0x0a000009, 12000);
+  below.receive(wire::MessageType::kNotice, 0, body);
+  EXPECT_EQ(below.protocol().phase(), Phase::kEnded);
+}
+
+// --- A restart -----------------------------------------------------------------------------------
 
 // The restarted aggregator has no secret for a seal.
 TEST(RestartedWithoutTheJob, EndsTheSessionWithinASecond) {

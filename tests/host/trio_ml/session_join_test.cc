@@ -165,6 +165,36 @@ TEST(SessionJoin, LowersFlexibleGradientsAndAsksAtOnce) {
   EXPECT_EQ(join.take_request(at_ms(1)).gradients_max, 64U);
 }
 
+// Requests leave every 50 ms, so several are on the way before the first refusal arrives.
+TEST(SessionJoin, IgnoresRefusalsOfEarlierRequests) {
+  CommunicatorConfig config = small_config();
+  config.gradients_flexible = true;
+  SessionJoin join(config, at_ms(0));
+  (void)join.take_request(at_ms(0));
+  (void)join.take_request(at_ms(50));
+  EXPECT_EQ(join.on_reply(too_many_gradients(64), at_ms(60)), Reply::kWaits);
+  EXPECT_EQ(join.take_request(at_ms(60)).gradients_max, 64U);
+  EXPECT_EQ(join.on_reply(too_many_gradients(64), at_ms(110)), Reply::kWaits);
+  EXPECT_FALSE(join.is_refused());
+  EXPECT_FALSE(join.request_due(at_ms(99)));
+  // No aggregator allows none. Such an answer would repeat for ever.
+  EXPECT_EQ(join.on_reply(too_many_gradients(0), at_ms(111)), Reply::kRefused);
+}
+
+// A rank's further channels begin later, and have the deadline of the first one.
+TEST(SessionJoin, WaitsForASealASecondAfterItsFirstRequest) {
+  const CommunicatorConfig config = small_config();
+  SessionJoin join(config, at_ms(0));
+  EXPECT_FALSE(join.believes_unsealed(at_ms(5000)));
+  (void)join.take_request(at_ms(5000));
+  EXPECT_FALSE(join.believes_unsealed(at_ms(5001)));
+  (void)join.take_request(at_ms(5050));
+  EXPECT_FALSE(join.believes_unsealed(at_ms(5999)));
+  EXPECT_TRUE(join.believes_unsealed(at_ms(6000)));
+  join.vouch();
+  EXPECT_FALSE(join.believes_unsealed(at_ms(6000)));
+}
+
 /// Returns a directory's answer.
 Message other_list(uint8_t entry, uint16_t count, uint64_t digest) {
   ControlBody body;

@@ -40,9 +40,11 @@ TEST(WorkerTerms, LowersFlexibleGradientsAndJoinsAgain) {
   ASSERT_THAT(sent, SizeIs(1));
   EXPECT_EQ(sent[0].type(), MessageType::kJoin);
   EXPECT_EQ(sent[0].message.body.gradients_max, 3U);
-  // A limit that does not help ends the join, like any other refusal.
+  // The same refusal of an earlier request, which was on the way.
   bed.answer_join(MessageType::kRefusal, body);
-  EXPECT_EQ(bed.protocol.status(), Status::kRefused);
+  EXPECT_EQ(bed.protocol.phase(), WorkerProtocol::Phase::kJoining);
+  bed.join({.gradients_max = 3});
+  EXPECT_EQ(bed.protocol.phase(), WorkerProtocol::Phase::kRunning);
 }
 
 TEST(WorkerTerms, RefusesAWelcomeWithImpossibleCounts) {

@@ -12,6 +12,7 @@
 
 #include "io/capture/capture_reader.h"
 #include "io/capture/capture_writer.h"
+#include "tests/support/pcapng.h"
 #include "tests/support/scratch_directory.h"
 
 namespace tributary::io {
@@ -120,6 +121,22 @@ TEST_F(CaptureTest, ReadsPcapng) {
   write_file(path("a.pcapng"), section + interface + packet);
   const std::vector<Read> expected{{7, {std::byte{0xaa}, std::byte{0xbb}}, 2}};
   EXPECT_EQ(read_all(path("a.pcapng"), problem_), expected);
+  EXPECT_EQ(problem_, "");
+}
+
+TEST_F(CaptureTest, SecondsOfAPcapngFileAreSigned) {
+  const std::vector<std::byte> zeros(8);
+  write_file(path("before.pcapng"), testing::pcapng_file(5, /*offset_s=*/-10));
+  EXPECT_EQ(read_all(path("before.pcapng"), problem_),
+            (std::vector<Read>{{-9'999'999'995, zeros, 8}}));
+  write_file(path("late.pcapng"), testing::pcapng_file(5'000'000'000'000'000'000, 0));
+  EXPECT_EQ(read_all(path("late.pcapng"), problem_),
+            (std::vector<Read>{{5'000'000'000'000'000'000, zeros, 8}}));
+  // Times that 64 bits of nanoseconds do not hold.
+  write_file(path("never.pcapng"), testing::pcapng_file(0, INT64_MAX / 2));
+  EXPECT_EQ(read_all(path("never.pcapng"), problem_), (std::vector<Read>{{INT64_MAX, zeros, 8}}));
+  write_file(path("ever.pcapng"), testing::pcapng_file(0, INT64_MIN / 2));
+  EXPECT_EQ(read_all(path("ever.pcapng"), problem_), (std::vector<Read>{{INT64_MIN, zeros, 8}}));
   EXPECT_EQ(problem_, "");
 }
 

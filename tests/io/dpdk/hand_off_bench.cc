@@ -7,7 +7,7 @@
 // "between_cores" uses two threads on a CPU each and measures both together, including the transfer
 // between the cores. "by_turns" does the same in one thread and measures only the calls.
 //
-//   ninja hand_off_bench && ./hand_off_bench --benchmark_repetitions=9
+//   ninja -C build/release hand_off_bench && build/release/hand_off_bench --benchmark_repetitions=9
 #include <benchmark/benchmark.h>
 #include <rte_ring.h>
 

@@ -4,7 +4,7 @@
 // DPDK over vhost-user (with the copies between two processes). It measures CPU time, which a busy
 // machine disturbs little.
 //
-//   ninja io_dpdk_bench && ./io_dpdk_bench
+//   ninja -C build/release io_dpdk_bench && build/release/io_dpdk_bench
 #include <benchmark/benchmark.h>
 #include <unistd.h>
 

@@ -61,9 +61,9 @@ TEST(RingMemoryTest, RefusesShapesOfStrangers) {
   EXPECT_THAT(error_of({.core_count = 1, .ring_bytes = 1U << 31, .packet_bytes_max = 1}),
               HasSubstr("a power of two from 65536 to 67108864"));
   EXPECT_THAT(error_of({.core_count = 1, .ring_bytes = 1U << 16, .packet_bytes_max = 32'768}),
-              HasSubstr("allowed is 1 to 32760"));
+              HasSubstr("allowed: 1 to 32760"));
   EXPECT_THAT(error_of({.core_count = 1, .ring_bytes = 1U << 20, .packet_bytes_max = 65'508}),
-              HasSubstr("allowed is 1 to 65507"));
+              HasSubstr("allowed: 1 to 65507"));
 }
 
 TEST(RingMemoryTest, RefusesMemoryThatCouldShrinkOrIsTooSmall) {

@@ -47,10 +47,9 @@ TEST(Resolve, ErrorsNameTheTextInOneLine) {
     return line;
   };
   EXPECT_EQ(error("127.0.0.1"), "error: '127.0.0.1' names no port; write HOST:PORT");
-  EXPECT_EQ(error("127.0.0.1:0"), "error: '127.0.0.1:0' has no valid port; allowed is 1 to 65535");
-  EXPECT_EQ(error("127.0.0.1:7x"),
-            "error: '127.0.0.1:7x' has no valid port; allowed is 1 to 65535");
-  EXPECT_EQ(error("h:65536"), "error: 'h:65536' has no valid port; allowed is 1 to 65535");
+  EXPECT_EQ(error("127.0.0.1:0"), "error: '127.0.0.1:0' has no valid port; allowed: 1 to 65535");
+  EXPECT_EQ(error("127.0.0.1:7x"), "error: '127.0.0.1:7x' has no valid port; allowed: 1 to 65535");
+  EXPECT_EQ(error("h:65536"), "error: 'h:65536' has no valid port; allowed: 1 to 65535");
   EXPECT_EQ(error("h:"), "error: 'h:' names no port after the colon");
   EXPECT_EQ(error(":7"), "error: ':7' names no host");
   EXPECT_EQ(error("", 7), "error: '' names no host");

@@ -91,7 +91,7 @@ TEST(SwitchmlWorker, RefusesSettingsBeyondSwitchml) {
   scenario.link.faults.reorder = 0;
   scenario.switchml.pool = 100;
   scenario.train = 64;
-  EXPECT_THAT(check(scenario).error().text, HasSubstr("what divides the pool of 100 slots"));
+  EXPECT_THAT(check(scenario).error().text, HasSubstr("a divisor of the pool of 100 slots"));
 }
 
 TEST(SwitchmlWorker, RefusesATimeoutBeforeTheAnswerAndEndsWithTheShortestOne) {

@@ -23,18 +23,19 @@ class Sink final : public net::Node {
   net::Network& network_;
 };
 
-std::vector<Instant> arrivals_with(uint32_t train) {
+std::vector<Instant> arrivals_with(uint32_t train, uint64_t bits_per_s = 10'000'000'000,
+                                   Duration until = microseconds(100)) {
   EventCore core;
   net::Network network(core, 1, train);
   Sink sink(network);
   BackgroundFlow flow(network, {.name = "flow",
                                 .from = Endpoint::ipv4(1, 1),
                                 .to = Endpoint::ipv4(2, 1),
-                                .bits_per_s = 10'000'000'000});
+                                .bits_per_s = bits_per_s});
   const net::LinkConfig link{.propagation = Duration()};
   EXPECT_TRUE(network.connect(flow.id(), 0, sink.id, 0, link, link).has_value());
   flow.start();
-  core.run_until(Instant(microseconds(100)));
+  core.run_until(Instant(until));
   return sink.arrivals;
 }
 
@@ -50,6 +51,11 @@ TEST(BackgroundFlow, TrainsKeepTheRate) {
   const std::vector<Instant> arrivals = arrivals_with(8);
   ASSERT_EQ(arrivals.size(), 11U);  // The last train begins at 98.4 us.
   EXPECT_EQ(arrivals[10] - arrivals[0], picoseconds(1'230'400) * 8 * 10);
+}
+
+// The next train would follow after 4096 x 12,304 s = 1.6 years, beyond the latest Instant.
+TEST(BackgroundFlow, LongestIntervalFitsIntoAnInstant) {
+  EXPECT_EQ(arrivals_with(4096, 1, seconds(1000)).size(), 1U);
 }
 
 }  // namespace

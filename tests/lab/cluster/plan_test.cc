@@ -115,7 +115,6 @@ TEST(Plan, SlowCablesAreSlowInBothDirections) {
   const ClusterPlan plan = plan_of(scenario);
   for (uint32_t rank = 0; rank < 6; rank++) {
     const uint64_t rate = rank == 1 || rank == 4 ? 25'000'000'000U : 100'000'000'000U;
-    EXPECT_EQ(scenario.link_bits_per_s(rank), rate);
     EXPECT_EQ(plan.nic_bits_per_s[rank], rate);
     const std::string& name = plan.workers[rank].name;
     for (const net::CableSpec& cable : plan.topology.cables) {
@@ -274,6 +273,22 @@ TEST_F(PlanOfFile, RefusesInconsistentTopologies) {
   EXPECT_THAT(refusal(), HasSubstr("ranks do not follow each other"));
   scenario_.topology_file.clear();
   EXPECT_THAT(refusal(), HasSubstr("topology_file=''"));
+}
+
+TEST_F(PlanOfFile, BackgroundTakesItsShareOfTheWorkersCable) {
+  write(node("w0", "worker", "10.0.0.1") + node("w1", "worker", "10.0.0.2") +
+        node("box", "aggregator", "10.1.0.1") + cable("w0", "box") + cable("box", "w1") +
+        "rate_gbps = 10\n[cable.back]\nrate_gbps = 2\n");
+  scenario_.workers = 2;
+  scenario_.backend = Backend::kWaitingSwitch;
+  scenario_.straggler.background_share = 0.5;
+  const auto plan = plan_cluster(scenario_, backend_kind(scenario_.backend), {1, 0});
+  ASSERT_TRUE(plan) << plan.error().text;
+  EXPECT_EQ(plan->background_bits_per_s, (std::vector<uint64_t>{5'000'000'000, 50'000'000'000}));
+  const net::CableSpec& source = plan->topology.cables.at(2);
+  EXPECT_EQ(source.a.node, background_name(plan->place, 0));
+  EXPECT_EQ(source.b.node, "box");
+  EXPECT_EQ(source.forth.rate_bits_per_s, 10'000'000'000U);
 }
 
 TEST_F(PlanOfFile, CapturesALink) {

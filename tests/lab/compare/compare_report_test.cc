@@ -188,6 +188,64 @@ TEST(CompareReport, SeedsGiveMeansAndErrors) {
   EXPECT_THAT(compare_text(comparison, failed), HasSubstr("trio-ml was not run: 1 of 2 seeds"));
 }
 
+// Two aggregators have 1.5 + 2 MB and 12 stages. In the second run one has 4.5 MB, and 20 stages.
+TEST(CompareReport, ResourcesAreMeansOverTheSeeds) {
+  const CompareLists lists{.backends = {Backend::kTrioMl},
+                           .models = {Model::kResnet50},
+                           .workers = {6},
+                           .loss = {0},
+                           .straggling = {0.16}};
+  const Comparison comparison = *make_comparison(lists, {}, 2);
+  std::vector<PointOutcome> outcomes(2, outcome(100, 1));
+  AggregatorResult& other = outcomes[1].result.aggregators[0];
+  other.parts.clear();
+  other.add(PartKind::kMemory, 4.5, "MB");
+  other.add(PartKind::kStages, 20, "of a pipe");
+  outcomes[1].result.bottleneck = "link y is used 80 %";
+  const auto rows = compare_rows(comparison, all_finished(outcomes));
+  const Json json = Json::parse(compare_json(comparison, rows));
+  EXPECT_EQ(json[0]["memory_mb"], 5);  // (3.5 + 6.5) / 2.
+  EXPECT_EQ(json[0]["stages"], 16);    // (12 + 20) / 2.
+  EXPECT_EQ(json[0]["slots"], nullptr);
+  EXPECT_EQ(json[0]["bottleneck"], "link x is used 90 %");
+  EXPECT_THAT(compare_text(comparison, rows), HasSubstr("bottlenecks those of the first seed"));
+
+  // A mean over some of the seeds would be none of all.
+  other.parts.pop_back();
+  const auto partly = compare_rows(comparison, all_finished(outcomes));
+  EXPECT_EQ(Json::parse(compare_json(comparison, partly))[0]["stages"], nullptr);
+}
+
+TEST(CompareReport, SettingsStandBesideThePapersValues) {
+  const auto compared_with = [](const std::vector<WrittenKey>& settings, double straggling) {
+    const CompareLists lists{.backends = {Backend::kWaitingSwitch, Backend::kTrioMl},
+                             .models = {Model::kResnet50},
+                             .workers = {6},
+                             .loss = {0},
+                             .straggling = {straggling}};
+    return *make_comparison(lists, settings);
+  };
+  const std::vector<PointOutcome> outcomes(2, outcome(100, 1));
+  const std::vector<WrittenKey> settings{{.name = "link.rate_gbps", .text = "10", .where = ""}};
+  constexpr char kLine[] =
+      "  Set over the comparison's own: link.rate_gbps=10. The paper's values are those of its own "
+      "set-up.\n";
+  const Comparison changed = compared_with(settings, 0.16);
+  const auto rows = compare_rows(changed, all_finished(outcomes));
+  EXPECT_EQ(rows[1].paper, 1.72);
+  EXPECT_THAT(compare_text(changed, rows), HasSubstr(kLine));
+  EXPECT_EQ(Json::parse(compare_json(changed, rows))[1]["settings"], "link.rate_gbps=10");
+  EXPECT_THAT(compare_csv(rows), HasSubstr(",link.rate_gbps=10,"));
+
+  const auto has_line = [&outcomes](const Comparison& comparison) {
+    const std::string text =
+        compare_text(comparison, compare_rows(comparison, all_finished(outcomes)));
+    return text.find("Set over") != std::string::npos;
+  };
+  EXPECT_FALSE(has_line(compared_with(settings, 0)));  // No value of the paper.
+  EXPECT_FALSE(has_line(compared_with({}, 0.16)));
+}
+
 // A quarter and three quarters of the sums: 50 ± 25 %.
 TEST(CompareReport, SharesHaveErrorsToo) {
   const CompareLists lists{.backends = {Backend::kTrioMl},

@@ -90,6 +90,19 @@ TEST(Comparison, SeedsRepeatWhatChanceDecides) {
   EXPECT_TRUE(involves_chance(scenario));
 }
 
+TEST(Comparison, NamesItsSettingsAndRefusesThoseWithoutEffect) {
+  std::vector<WrittenKey> settings{{.name = "iterations", .text = "3", .where = "c.toml:1"},
+                                   {.name = "window", .text = "256", .where = "--set"}};
+  EXPECT_EQ(make_comparison(two_by_two(), settings)->settings, "iterations=3 window=256");
+  EXPECT_EQ(make_comparison(two_by_two(), {})->settings, "");
+  settings.push_back({.name = "mitigation.timeout_ms", .text = "5", .where = "--set"});
+  EXPECT_THAT(refusal_of(two_by_two(), settings),
+              HasSubstr("--set: mitigation.timeout_ms=5 has no effect in any run"));
+  CompareLists lists = two_by_two();
+  lists.backends.push_back(Backend::kTrioMl);
+  EXPECT_TRUE(make_comparison(lists, settings));
+}
+
 TEST(Comparison, FirstBackEndIsTheBaselineUnlessNamed) {
   CompareLists lists = two_by_two();
   lists.baseline.reset();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: the trains of Figures 12 and 13 against trains of a fourth, with the same stragglers.
+// Method: the texts of explanations by hand. Then the trains of Figures 12 and 13 against trains of
+// a fourth, with the same stragglers.
 #include "lab/figures/straggling_systems.h"
 
 #include <gtest/gtest.h>
@@ -11,6 +12,25 @@ namespace tributary::lab {
 namespace {
 
 using testing::run_well;
+
+TEST(StragglingSystems, LateWorkersAreNamedWhereMoreSumsLackOneThanSleepsExplain) {
+  EXPECT_NEAR(asleep_share(0.16), 0.407296, 1e-12);  // 1 - 0.84^3
+  EXPECT_EQ(when_timeouts(CatchUp::kCompute, 0.40, 0.16), "While a server sleeps");
+  EXPECT_EQ(when_timeouts(CatchUp::kCompute, 0.97, 0.16),
+            "A worker that computes every iteration stays late after its sleep: 97 % of the sums "
+            "lack a worker, while one falls asleep in 41 % of the iterations. As long as it is "
+            "late");
+  // A sleep covers several iterations of workers that do not wait.
+  EXPECT_EQ(when_timeouts(CatchUp::kSkip, 0.55, 0.16), "While a server sleeps");
+}
+
+TEST(StragglingSystems, SettingsNameAProbabilityThatThePaperLacks) {
+  const Sample sample{.count = 20, .mean = 1.8, .standard_error = 0.04};
+  EXPECT_EQ(value_with(kKindSettings[0], sample).unlike_paper, "");
+  EXPECT_EQ(value_with(kKindSettings[1], sample).unlike_paper, "p = 20 %");
+  EXPECT_EQ(value_with(kKindSettings[1], sample).here, 1.8);
+  EXPECT_EQ(value_with(kKindSettings[1], sample).standard_error, 0.04);
+}
 
 class TrainsOfModel : public ::testing::TestWithParam<Model> {};
 

@@ -31,10 +31,10 @@ class TofinoSnapshot : public ::testing::Test, private tofino::SwitchSink {
   /// Sends values rank + 1, rank + 2, … from worker `rank` for a slot of set 0.
   void contribute(uint32_t rank, uint16_t slot);
   [[nodiscard]] SnapshotTable table(const std::string& name, uint64_t slot, size_t rows_max = 100) {
-    SnapshotWish wish;
-    wish.slot = slot;
-    wish.rows_max = rows_max;
-    const NodeSnapshot all = tofino_snapshot("tofino", device_.device(), {variant_.slots}, wish);
+    SnapshotRequest request;
+    request.slot = slot;
+    request.rows_max = rows_max;
+    const NodeSnapshot all = tofino_snapshot("tofino", device_.device(), {variant_.slots}, request);
     const auto found = std::find_if(all.tables.begin(), all.tables.end(),
                                     [&](const SnapshotTable& one) { return one.name == name; });
     EXPECT_NE(found, all.tables.end()) << name;

@@ -21,8 +21,8 @@ Ack ack_below(uint64_t below, uint64_t limit, uint64_t beyond = 0) {
   return ack;
 }
 
-TEST(SendBook, WindowAndLimitBoundPacketsInFlight) {
-  SendBook book(4);
+TEST(SendWindow, WindowAndLimitBoundPacketsInFlight) {
+  SendWindow book(4);
   for (uint64_t i = 0; i < 4; i++) EXPECT_EQ(book.send_new(at_us(0)), i);
   EXPECT_FALSE(book.may_send_new());
   // Two have arrived; the receiver has used none, so its limit stays.
@@ -37,8 +37,8 @@ TEST(SendBook, WindowAndLimitBoundPacketsInFlight) {
   EXPECT_EQ(book.send_new(at_us(2)), 4U);
 }
 
-TEST(SendBook, ThreeLaterPacketsProveALoss) {
-  SendBook book(16);
+TEST(SendWindow, ThreeLaterPacketsProveALoss) {
+  SendWindow book(16);
   for (int i = 0; i < 6; i++) book.send_new(at_us(i));
   // 1 and 2 have arrived, 0 has not: two later ones are not enough.
   EXPECT_TRUE(book.on_ack(ack_below(0, 16, 0b110), at_us(10)));
@@ -55,8 +55,8 @@ TEST(SendBook, ThreeLaterPacketsProveALoss) {
   EXPECT_EQ(book.next_repair(at_us(20)), 0U);
 }
 
-TEST(SendBook, TimeOutDetectsLossOfTheLastPackets) {
-  SendBook book(16);
+TEST(SendWindow, TimeOutDetectsLossOfTheLastPackets) {
+  SendWindow book(16);
   EXPECT_EQ(book.next_deadline(), Instant::never());
   book.send_new(at_us(0));
   book.send_new(at_us(5));
@@ -74,8 +74,8 @@ TEST(SendBook, TimeOutDetectsLossOfTheLastPackets) {
   EXPECT_EQ(book.next_deadline(), Instant::never());
 }
 
-TEST(SendBook, RefusesImpossibleAcknowledgements) {
-  SendBook book(8);
+TEST(SendWindow, RefusesImpossibleAcknowledgements) {
+  SendWindow book(8);
   book.send_new(at_us(0));
   EXPECT_FALSE(book.on_ack(ack_below(2, 100), at_us(1)));
   Ack long_one = ack_below(0, 8);
@@ -87,29 +87,29 @@ TEST(SendBook, RefusesImpossibleAcknowledgements) {
   EXPECT_FALSE(book.next_repair(at_us(1)));
 }
 
-TEST(ReceiveBook, DeliversInOrderAndAcknowledgesTheGap) {
-  ReceiveBook book(4);
-  EXPECT_EQ(book.take(1), ReceiveBook::Take::kNew);
-  EXPECT_EQ(book.take(3), ReceiveBook::Take::kNew);
-  EXPECT_EQ(book.take(3), ReceiveBook::Take::kDuplicate);
-  EXPECT_EQ(book.take(4), ReceiveBook::Take::kOutside);
+TEST(ReceiveWindow, DeliversInOrderAndAcknowledgesTheGap) {
+  ReceiveWindow book(4);
+  EXPECT_EQ(book.take(1), ReceiveWindow::Take::kNew);
+  EXPECT_EQ(book.take(3), ReceiveWindow::Take::kNew);
+  EXPECT_EQ(book.take(3), ReceiveWindow::Take::kDuplicate);
+  EXPECT_EQ(book.take(4), ReceiveWindow::Take::kOutside);
   EXPECT_FALSE(book.has_next());
   EXPECT_TRUE(book.has_gap());
   EXPECT_EQ(book.ack().below, 0U);
   EXPECT_EQ(book.ack().limit, 4U);
   EXPECT_EQ(book.ack().words, 1U);
   EXPECT_EQ(book.ack().beyond[0], 0b1010U);
-  EXPECT_EQ(book.take(0), ReceiveBook::Take::kNew);
+  EXPECT_EQ(book.take(0), ReceiveWindow::Take::kNew);
   EXPECT_EQ(book.ack().below, 2U);
   book.use_next();
   book.use_next();
   EXPECT_FALSE(book.has_next());
   EXPECT_EQ(book.ack().limit, 6U);
-  EXPECT_EQ(book.take(1), ReceiveBook::Take::kDuplicate);
-  EXPECT_EQ(book.take(2), ReceiveBook::Take::kNew);
-  EXPECT_EQ(book.take(5), ReceiveBook::Take::kNew);
+  EXPECT_EQ(book.take(1), ReceiveWindow::Take::kDuplicate);
+  EXPECT_EQ(book.take(2), ReceiveWindow::Take::kNew);
+  EXPECT_EQ(book.take(5), ReceiveWindow::Take::kNew);
   EXPECT_FALSE(book.is_full());
-  EXPECT_EQ(book.take(4), ReceiveBook::Take::kNew);
+  EXPECT_EQ(book.take(4), ReceiveWindow::Take::kNew);
   EXPECT_TRUE(book.is_full());
   EXPECT_FALSE(book.has_gap());
 }
@@ -121,8 +121,8 @@ TEST(Stream, EveryPositionArrivesOnceAndInOrderOverBadChannels) {
   testing::Prng prng(seed);
   for (int round = 0; round < 20; round++) {
     const uint32_t window = 1 + prng.below(64);
-    SendBook send(window);
-    ReceiveBook receive(window);
+    SendWindow send(window);
+    ReceiveWindow receive(window);
     std::vector<uint64_t> data;
     std::vector<Ack> acks;
     uint64_t used = 0;

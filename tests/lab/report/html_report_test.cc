@@ -39,7 +39,7 @@ ReportFigure figure(const std::string& name) {
 }
 
 Report report() {
-  return {.command = "tributary lab report --out DIR --quick",
+  return {.command = "tributary lab report --out FOLDER --quick",
           .version = "1.2.3",
           .commit = "0123456789ab",
           .figures = {figure("trio-15"), figure("trio-16")}};
@@ -55,7 +55,7 @@ TEST(HtmlReport, FiguresHaveCommandSeedVersionAndValues) {
   const std::string html = report_html(report());
   EXPECT_TRUE(html.starts_with("<!DOCTYPE html>\n"));
   EXPECT_TRUE(html.ends_with("</html>\n"));
-  EXPECT_THAT(html, HasSubstr("<pre>tributary lab report --out DIR --quick</pre>"));
+  EXPECT_THAT(html, HasSubstr("<pre>tributary lab report --out FOLDER --quick</pre>"));
   EXPECT_THAT(html, HasSubstr("<li><a href=\"#trio-16\">trio-16</a>: latency of one PFE</li>"));
   EXPECT_THAT(html, HasSubstr("<h2 id=\"trio-15\">trio-15</h2>\n<p>latency of one PFE</p>\n"
                               "<pre>tributary lab figure trio-15</pre>\n"

@@ -95,9 +95,27 @@ TEST(SweepFile, RefusesKeysWhoseValuesAreLists) {
   }
 }
 
+// Their lines would be flat.
+TEST(SweepFile, RefusesKeysWithoutEffectInAnyPoint) {
+  const std::string timeouts = "[sweep]\nmitigation.timeout_ms = [10, 20]\nbackend = ";
+  EXPECT_THAT(refusal(timeouts + "[\"ring\", \"ideal\"]\n"),
+              HasSubstr("w.toml:2: mitigation.timeout_ms=20 has no effect in any run; allowed: 10, "
+                        "or any with backend=trio-ml"));
+  EXPECT_EQ(refusal(timeouts + "[\"ring\", \"trio-ml\"]\n"), "accepted");
+  EXPECT_THAT(refusal("straggler.probability = 0.1\n[sweep]\nworkers = [2, 3]\n"),
+              HasSubstr("w.toml:1: straggler.probability=0.1 has no effect in any run"));
+  EXPECT_EQ(refusal("straggler.probability = 0.1\n[sweep]\nstraggler.pattern = [\"none\", "
+                    "\"slow-worker\"]\n"),
+            "accepted");
+  EXPECT_THAT(
+      refusal("[sweep]\nworkers = [2, 3]\n", {{.name = "leaves", .text = "3", .where = "--set"}}),
+      HasSubstr("--set: leaves=3 has no effect in any run"));
+}
+
 TEST(SweepFile, ImpossibleCombinationsAreKeptWithTheirReasons) {
   const auto sweep = sweep_of(
-      "straggler.worker = 3\n[sweep]\nworkers = [2, 4, 3]\nwindow = [16, 32]\nrepeat = 2\n");
+      "straggler.worker = 3\nstraggler.pattern = \"pause\"\n[sweep]\nworkers = [2, 4, 3]\n"
+      "window = [16, 32]\nrepeat = 2\n");
   ASSERT_TRUE(sweep) << sweep.error().text;
   EXPECT_EQ(sweep->points.size(), 4);
   EXPECT_EQ(sweep->points.front().label, "workers=4 window=16 seed=1");

@@ -58,16 +58,16 @@ TEST(SweepReport, WritersProduceExactBytes) {
   ran.finished = 2;
   EXPECT_EQ(sweep_csv(sweep, ran),
             "window,backend,mean_iteration_ms,total_ms,degraded_fraction,skipped_fraction,"
-            "missed_fraction,packets\n"
+            "missed_fraction,simulated_packets\n"
             "16,ideal,2.5,5,0.5,0,0,7\n"
             "32,ideal,1,2,0,0,0,8\n");
   EXPECT_EQ(sweep_table(sweep, ran),
             "  window  backend  mean_iteration_ms  total_ms  degraded_fraction  skipped_fraction  "
-            "missed_fraction  packets\n"
+            "missed_fraction  simulated_packets\n"
             "      16    ideal                2.5         5                0.5                 0  "
-            "              0        7\n"
+            "              0                  7\n"
             "      32    ideal                  1         2                  0                 0  "
-            "              0        8\n");
+            "              0                  8\n");
   const std::string lines = sweep_json_lines(sweep, ran);
   EXPECT_THAT(lines, HasSubstr("{\"values\":{\"window\":16,\"backend\":\"ideal\",\"seed\":1},"
                                "\"outcome\":{\"mean_iteration_ns\":2500000.0,"));
@@ -98,7 +98,9 @@ TEST(SweepReport, RepetitionsBecomeMeansWithStandardErrors) {
 }
 
 TEST(SweepReport, SkippedPointsHaveALineEachAndAreCounted) {
-  const Sweep sweep = sweep_of("straggler.worker = 3\n[sweep]\nworkers = [4, 2, 5]\nrepeat = 2\n");
+  const Sweep sweep = sweep_of(
+      "straggler.worker = 3\nstraggler.pattern = \"pause\"\n[sweep]\nworkers = [4, 2, 5]\n"
+      "repeat = 2\n");
   const RunnerOutcome ran = ran_of({1, -1, -1, -1});
   const std::string table = sweep_table(sweep, ran);
   EXPECT_THAT(table, HasSubstr("\n        4      1                  1 "));

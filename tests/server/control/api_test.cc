@@ -161,7 +161,7 @@ TEST_F(ApiTest, HistoryIsOfTheServerOrOfAJob) {
   EXPECT_EQ(get("/v1/history")["samples"][0]["rx_bytes"], 0);
   EXPECT_EQ(get("/v1/history")["lateness"][1]["lateness_ms"], json({500}));
   EXPECT_EQ(get("/v1/history/4")["stalls"][0]["ranks"], json({1}));
-  for (const char* path : {"/v1/history/5", "/v1/history/4x", "/v1/history/-1"}) {
+  for (const char* path : {"/v1/history/5", "/v1/history/4x", "/v1/history/-1", "/v1/history/04"}) {
     EXPECT_EQ(request("GET", path).status, 404) << path;
   }
   const Api none{

@@ -27,9 +27,12 @@ using testing::talk;
 using testing::TcpClient;
 
 constexpr size_t kLargeBytes = size_t{32} << 20;
+constexpr size_t kHugeBytes = size_t{65} << 20;
+static_assert(kLargeBytes <= kAnswersBytesMax && kHugeBytes > kAnswersBytesMax);
 
 Reply echo(const Request& request) {
   if (request.path == "/large") return {.body = std::string(kLargeBytes, 'x')};
+  if (request.path == "/huge") return {.body = std::string(kHugeBytes, 'x')};
   return {.body = nlohmann::json{{"method", request.method},
                                  {"path", request.path},
                                  {"host", request.host},
@@ -180,6 +183,33 @@ TEST_F(HttpServerTcp, ClientsThatDoNotReadDelayNobody) {
   for (const TcpClient& client : slow) client.send("GET /large HTTP/1.1\r\nHost: h\r\n\r\n");
   EXPECT_THAT(talk(at_, kGoodRequest), StartsWith("HTTP/1.1 200"));
   EXPECT_GT(slow.back().receive().size(), kLargeBytes);
+}
+
+// Neither answer fits into the sockets, so both wait at the server.
+TEST_F(HttpServerTcp, AnswerAboveTheLimitStaysBesideASmallerOne) {
+  const TcpClient huge(at_);
+  huge.send("GET /huge HTTP/1.1\r\nHost: h\r\n\r\n");
+  ASSERT_TRUE(huge.wait_for(POLLIN, testing::kPatienceMs));
+  const TcpClient large(at_);
+  large.send("GET /large HTTP/1.1\r\nHost: h\r\n\r\n");
+  ASSERT_TRUE(large.wait_for(POLLIN, testing::kPatienceMs));
+  EXPECT_GT(huge.receive().size(), kHugeBytes);
+  EXPECT_GT(large.receive().size(), kLargeBytes);
+  EXPECT_EQ(ended(ConnectionEnd::kDisplaced), 0U);
+}
+
+// The newest of the largest answers is exempt. The two others exceed 64 MiB by their heads.
+TEST_F(HttpServerTcp, OldestAnswerAboveTheLimitIsDisplaced) {
+  static_assert(2 * kLargeBytes == kAnswersBytesMax);
+  std::vector<TcpClient> clients;
+  for (uint32_t i = 0; i < 3; i++) {
+    clients.emplace_back(at_);
+    clients.back().send("GET /large HTTP/1.1\r\nHost: h\r\n\r\n");
+    ASSERT_TRUE(clients.back().wait_for(POLLIN, testing::kPatienceMs));
+  }
+  EXPECT_LT(clients[0].receive().size(), kLargeBytes);
+  for (uint32_t i = 1; i < 3; i++) EXPECT_GT(clients[i].receive().size(), kLargeBytes);
+  EXPECT_EQ(ended(ConnectionEnd::kDisplaced), 1U);
 }
 
 TEST_F(HttpServerTcp, ExpectedContinueComesBeforeTheBody) {

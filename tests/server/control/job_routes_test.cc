@@ -9,6 +9,8 @@
 
 #include <vector>
 
+#include "server/job_keys.h"
+
 namespace tributary::control {
 namespace {
 
@@ -95,7 +97,14 @@ TEST_F(JobRoutes, AddTakesTheKeysOfTheConfigurationFile) {
       "block_grad_max": 100, "history": 2, "shared_buffers": false, "mitigation": true,
       "timeout_ms": 30, "clients": "sessions", "group": "239.0.0.1:5000"})");
   EXPECT_EQ(reply.status, 200) << reply.body;
-  EXPECT_EQ(json::parse(reply.body)["job"]["block_cnt_max"], 64);
+  const json job = json::parse(reply.body)["job"];
+  EXPECT_EQ(job["block_cnt_max"], 64);
+  EXPECT_EQ(job["shared_buffers"], false);
+  EXPECT_EQ(job["clients"], "sessions");
+  for (const KeySpec& key : server::job_keys().keys()) {
+    const bool is_shown = key.name != "window" && key.name != "secret_file";
+    EXPECT_EQ(job.contains(key.name), is_shown) << key.name;
+  }
   EXPECT_EQ(jobs_.added.id, 7);
   EXPECT_EQ(jobs_.added.block_cnt_max, 64U);
   EXPECT_EQ(jobs_.added.history, 2U);
@@ -156,7 +165,15 @@ TEST_F(JobRoutes, RefusesNumbersAndQueriesThatAreNone) {
   expect_refused(ask("PATCH", "/v1/jobs/3x", R"({"timeout_ms": 5})"), 404, "job '3x'");
   expect_refused(ask("DELETE", "/v1/jobs/3/sources/x"), 404, "source 'x' does not exist");
   expect_refused(ask("DELETE", "/v1/jobs/x/sources/1"), 404, "job 'x' does not exist");
+  // GET knows the job as 1 only.
+  expect_refused(ask("DELETE", "/v1/jobs/01"), 404, "job '01' does not exist");
+  expect_refused(ask("DELETE", "/v1/jobs/3/sources/00"), 404, "source '00' does not exist");
   expect_refused(ask("DELETE", "/v1/jobs/3", "", "force=yes"), 400, "allowed: force=true");
+  expect_refused(ask("POST", "/v1/jobs/3/drain", "", "force=true"), 400,
+                 "POST /v1/jobs/3/drain takes no query");
+  expect_refused(ask("GET", "/v1/who", "", "job=7"), 400, "GET /v1/who takes no query");
+  EXPECT_EQ(ask("DELETE", "/v1/jobs/0").status, 200);
+  jobs_.calls.clear();
   // A number that no job can have reaches the server, which knows its jobs.
   static_cast<void>(ask("DELETE", "/v1/jobs/99999999999999999999"));
   EXPECT_THAT(jobs_.calls, ElementsAre("remove 4294967295 false"));

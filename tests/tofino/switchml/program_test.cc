@@ -131,6 +131,14 @@ TEST(ResourceReport, TextAndPictureNameEveryResource) {
   EXPECT_EQ(svg, resources_svg(*program, *placed));
 }
 
+TEST(ResourceReport, RefusalsNameTheProgramAsTheUserDoes) {
+  EXPECT_EQ(refusal(*make_named_program("switchml-64-fifth-operand")),
+            "program 'switchml-64-fifth-operand': stage 3 needs 5 stateful ALUs with table "
+            "'processor2'; a stage has 4");
+  EXPECT_THAT(refusal(*make_named_program("switchml-72")),
+              HasSubstr("program 'switchml-72' needs 13 stages; a pipe has 12"));
+}
+
 TEST(ResourceReport, RefusesAnUnknownProgramAndListsTheNames) {
   const auto program = make_named_program("switchml-46");
   ASSERT_FALSE(program.has_value());

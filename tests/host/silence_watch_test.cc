@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Method: times by hand; then the protocol against an aggregator that falls silent in a session or
 // at the join, and against one that answers while a peer is late. Virtual time only.
-#include "host/trio_ml/silence_watch.h"
+#include "host/silence_watch.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -87,6 +87,24 @@ void expect_end_after(const host::CommunicatorConfig& config, Duration limit) {
 
 TEST(SilenceWatch, OneOfSeveralAggregatorsIsLostAfterTwoSeconds) {
   expect_end_after(config_of(2), host::kSilentSessionFor);
+}
+
+// The aggregator dies. Anybody who reads the traffic can send its welcome again.
+TEST(SilenceWatch, RepeatedWelcomeIsNoSignOfLife) {
+  ProtocolBed bed(config_of(2));
+  bed.join();
+  IntTransfer tensor({1, 2, 3});
+  bed.protocol.submit(tensor.transfer, bed.now);
+  wire::ControlBody welcome;
+  welcome.sources = 4;
+  welcome.key = kKey;
+  welcome.result_key = kResultKey;
+  const Instant until = bed.now + host::kSilentSessionFor + kLate;
+  while (bed.now < until) {
+    stay_silent(bed, milliseconds(100));
+    bed.answer_join(MessageType::kWelcome, welcome);
+  }
+  EXPECT_EQ(tensor.transfer.outcome.status, Status::kAggregatorGone);
 }
 
 // The aggregator may answer again, and then tells the others why this rank has left.

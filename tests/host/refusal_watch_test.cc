@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Method: times by hand; then both protocols against refusals, with and without an aggregator that
 // answers. Virtual time only.
-#include "host/trio_ml/refusal_watch.h"
+#include "host/refusal_watch.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -21,7 +21,9 @@ using host::TensorProtocol;
 using host::WorkerProtocol;
 using ::testing::HasSubstr;
 
-constexpr const char* kText = "nothing listens at 10.0.0.1:12000 (ICMP port unreachable)";
+constexpr const char* kText =
+    "nothing listens at 10.0.0.1:12000 (ICMP port unreachable): check the address, and that "
+    "tributary serve runs there";
 
 Instant at(int64_t ms) { return Instant(milliseconds(ms)); }
 

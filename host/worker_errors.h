@@ -8,7 +8,7 @@
 /// Units:   Positions of the stream; durations since the event that the text names.
 /// Threads: Pure functions.
 /// Errors:  None.
-/// Tests:   tests/host/trio_ml/worker_errors_test.cc
+/// Tests:   tests/host/worker_errors_test.cc
 #pragma once
 
 #include <cstdint>
@@ -23,10 +23,10 @@
 
 namespace tributary::host {
 
-/// The reason for the end of a session.
 /// No aggregator is lost, whatever the status says.
 inline constexpr uint32_t kNoAggregator = UINT32_MAX;
 
+/// The reason for the end of a session.
 struct EndReason {
   Status status = Status::kOk;
   std::string text;

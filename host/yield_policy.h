@@ -9,7 +9,7 @@
 /// Source:  docs/notes/race.md has the measurements.
 /// Threads: Owned by one thread.
 /// Errors:  None.
-/// Tests:   tests/host/yield_rule_test.cc
+/// Tests:   tests/host/yield_policy_test.cc
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@
 
 namespace tributary::host {
 
-class YieldRule {
+class YieldPolicy {
  public:
   /// Yields of one wait. If nobody else wants the core, they take about 50 us.
   static constexpr uint32_t kYieldsMax = 32;

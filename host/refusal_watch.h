@@ -7,7 +7,7 @@
 ///          aggregator ends. After a second refusal, the wait ends when that time has passed.
 /// Threads: Owned by one thread.
 /// Errors:  None.
-/// Tests:   tests/host/trio_ml/refusal_watch_test.cc
+/// Tests:   tests/host/refusal_watch_test.cc
 #pragma once
 
 #include <cstdint>

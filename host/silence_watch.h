@@ -8,7 +8,7 @@
 ///          worker that got no core for a while does not blame the aggregator for it.
 /// Threads: Owned by one thread.
 /// Errors:  None.
-/// Tests:   tests/host/trio_ml/silence_watch_test.cc
+/// Tests:   tests/host/silence_watch_test.cc
 #pragma once
 
 #include <algorithm>

@@ -5,12 +5,12 @@
 ///
 /// Model:   On a slow link a whole window waits in queues. Leaving results unread for a sixth of a
 ///          window's time costs nothing; with the slowest peer's nap that is up to a third. After
-///          a pause the rule measures windows without naps: it skips one, which a late rank may
+///          a pause the policy measures windows without naps: it skips one, which a late rank may
 ///          delay, and takes the shortest time of four. On fast links it is too short for a nap.
 /// Source:  docs/notes/race.md has the measurements.
 /// Threads: Owned by one thread.
 /// Errors:  None.
-/// Tests:   tests/host/nap_rule_test.cc
+/// Tests:   tests/host/nap_policy_test.cc
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,7 @@
 
 namespace tributary::host {
 
-class NapRule {
+class NapPolicy {
  public:
   /// A nap takes this part of the time of a window.
   static constexpr int64_t kPerWindow = 6;

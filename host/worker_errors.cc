@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "host/trio_ml/worker_errors.h"
+#include "host/worker_errors.h"
 
 #include <fmt/format.h>
 
@@ -143,7 +143,9 @@ EndReason refused(const CommunicatorConfig& config, uint32_t gradients,
 
 EndReason nothing_listens(const Endpoint& server) {
   return {Status::kAggregatorGone,
-          fmt::format("nothing listens at {} (ICMP port unreachable)", server.to_string())};
+          fmt::format("nothing listens at {} (ICMP port unreachable): check the address, and that "
+                      "tributary serve runs there",
+                      server.to_string())};
 }
 
 EndReason connection_closed(const Endpoint& server) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Method: each text in full, because users and their scripts read it.
-#include "host/trio_ml/worker_errors.h"
+#include "host/worker_errors.h"
 
 #include <gtest/gtest.h>
 
