@@ -193,6 +193,7 @@ void send_upstream(M& m, Shard& shard, const Job& job, BlockRecord& block) {
 template <microcode::Machine M>
 void repeat_upstream(M& m, Shard& shard, Job& job, BlockRecord& block) {
   if (block.extended) {
+    m.release_payload({});  // The first copy may not have left this buffer yet.
     mark_repeat(job, block);
     job.session.upstream_watch().asked(
         {.block_id = block.block_id, .gen_id = block.gen_id, .grad_cnt = block.grad_cnt}, m.now());

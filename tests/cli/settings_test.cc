@@ -299,7 +299,7 @@ TEST(ParseCommandLine, HelpShowsARangeAndTheDefault) {
   EXPECT_FALSE(parse_command_line(app, static_cast<int>(argv.size()), argv.data(), out, out));
   EXPECT_EQ(loss, 0.125);
   const std::string help = app.help();
-  EXPECT_NE(help.find("--loss NUMBER [0.25]"), std::string::npos) << help;
+  EXPECT_NE(help.find("--loss NUMBER=0.25"), std::string::npos) << help;
   EXPECT_NE(help.find("share of lost packets: a number from 0 to 0.5"), std::string::npos) << help;
 }
 

@@ -62,7 +62,7 @@ void expect_same(const Message& a, const Message& b) {
   EXPECT_EQ(a.extension.tensor_elements, b.extension.tensor_elements);
   EXPECT_EQ(a.extension.scale_bits, b.extension.scale_bits);
   EXPECT_EQ(a.extension.key, b.extension.key);
-  if ((a.extension.flags & kFlagSourceMask) != 0) EXPECT_EQ(a.mask, b.mask);
+  EXPECT_TRUE((a.extension.flags & kFlagSourceMask) == 0 || a.mask == b.mask);
   if (!has_body(a.extension.type)) return;
   if (a.extension.type == MessageType::kReport) {
     EXPECT_EQ(a.body.report, b.body.report);

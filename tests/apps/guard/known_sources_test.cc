@@ -35,14 +35,15 @@ Address address(uint32_t ipv4) {
           static_cast<uint8_t>(ipv4)};
 }
 
-TEST(KnownSources, FreshMarksCountAfterARotation) {
+TEST(KnownSources, PairsAreForgottenAfterASilentGeneration) {
   std::vector<KnownSources::Word> words(1024);
   KnownSources known(words, 1);
   const auto place = known.place_of(address(1), address(2), kUdp);
   EXPECT_FALSE(KnownSources::look(place));
-  KnownSources::mark_fresh(place);
-  EXPECT_FALSE(KnownSources::look(place));
+  KnownSources::mark_fresh(place);  // It keeps the marks of known pairs only.
   known.rotate(0, 1024);
+  EXPECT_FALSE(KnownSources::look(place));
+  KnownSources::mark_settled(place);
   EXPECT_TRUE(KnownSources::look(place));
   EXPECT_FALSE(KnownSources::look(known.place_of(address(2), address(1), kUdp)));
   known.rotate(0, 1024);  // look() has marked it in the fresh generation.
