@@ -321,7 +321,7 @@ inline FlowFit read_flow(std::span<const std::byte> packet, bool is_frame,
   return parse_flow(head, static_cast<uint32_t>(packet.size()), NoMarks(), packet_flow);
 }
 
-/// Reads the flow of a frame of which a capture may hold only the first bytes.
+/// Reads the flow of a frame. A capture may hold the first bytes of the frame only.
 /// @param wire_bytes  Its size on the wire. @param packet_flow Blank.
 /// @return As parse_flow(); kTruncated also if bytes of a header are missing.
 inline FlowFit read_captured_flow(std::span<const std::byte> held, uint32_t wire_bytes,

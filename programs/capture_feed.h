@@ -4,7 +4,7 @@
 /// decrease. It is the only input of both machines, so both see the same packets.
 ///
 /// Model:   A frame that the capture has cut is filled up with zeros to its size on the wire,
-///          unless the program needs a header of which bytes are missing: see HeadersCut.
+///          unless the program needs a header that is cut: see HeadersCut.
 /// Units:   Instant 0 is the time of the first packet.
 /// Threads: One.
 /// Errors:  problem() names a damaged file, or a time before 1970, after kTimeMaxNs, or more than

@@ -6,7 +6,7 @@
 /// Model:   Time is cut into slots of equal width, and a slot holds as much work as it is wide. A
 ///          reservation takes the free time from its slot on, in as many slots as it needs. The
 ///          order of arrival inside a slot is lost, so the error is at most one slot.
-/// Bounds:  A ring of kLength, of which a reservation reaches kReach ahead. The rest of its work
+/// Bounds:  A ring of kLength. A reservation reaches kReach ahead; the rest of its work
 ///          takes none of the resource's time, and overflow_count() counts the reservation.
 /// Units:   Work is time of the resource.
 /// Threads: One. All memory is taken in the constructor.

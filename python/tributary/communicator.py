@@ -151,14 +151,8 @@ class Operation:
             missing = ranks_of(raw.missing)
             ranges = [self._range(index) for index in range(raw.range_count)]
         return Report(
-            raw.blocks,
-            raw.degraded_blocks,
-            missing,
-            ranges,
-            raw.underflowed,
-            raw.staleness_sum,
-            raw.staleness_max,
-            warning,
+            raw.blocks, raw.degraded_blocks, missing, ranges, raw.underflowed, raw.staleness_sum,
+            raw.staleness_max, warning,
         )
 
     def _range(self, index):

@@ -38,4 +38,18 @@ inline lab::RunResult run_well(const lab::Scenario& scenario,
   return *std::move(result);
 }
 
+/// Returns the time of an iteration without computation while a flow takes half of worker 2's
+/// cable, over the time without that flow.
+inline double slowdown_by_background(lab::Scenario scenario) {
+  scenario.model.forward = scenario.model.backward = Duration();
+  scenario.model.bucket_bytes = {4096 * 4096};
+  scenario.window = 1024;
+  scenario.iterations = 2;
+  const double without = in_seconds(run_well(scenario).mean_iteration);
+  scenario.straggler.pattern = lab::Straggling::kBackgroundFlow;
+  scenario.straggler.worker = 2;
+  scenario.straggler.background_share = 0.5;
+  return in_seconds(run_well(scenario).mean_iteration) / without;
+}
+
 }  // namespace tributary::testing

@@ -357,25 +357,14 @@ TEST(StragglingRun, FailSlowWorkerSetsThePace) {
 
 TEST(StragglingRun, BackgroundFlowTakesItsShareOfTheLink) {
   Scenario scenario = four_workers(Backend::kWaitingSwitch);
-  scenario.model.forward = Duration();
-  scenario.model.backward = Duration();
-  scenario.model.bucket_bytes = {4096 * 4096};
-  scenario.window = 1024;
-  scenario.iterations = 2;
-  const RunResult without = run_well(scenario);
-  scenario.straggler.pattern = Straggling::kBackgroundFlow;
-  scenario.straggler.worker = 2;
-  scenario.straggler.background_share = 0.5;
-  const RunResult result = run_well(scenario);
   // Results arrive at the link's rate and the flow at half of it, in one queue. So two thirds of
   // the queue's output are results, and every worker waits for them.
-  const double ratio = in_seconds(result.mean_iteration) / in_seconds(without.mean_iteration);
-  EXPECT_NEAR(ratio, 1.5, 0.05);
+  const double one = testing::slowdown_by_background(scenario);
+  EXPECT_NEAR(one, 1.5, 0.05);
 
   // The links of two workers at the same time cost no more.
   scenario.straggler.workers = {0, 2};
-  const RunResult two = run_well(scenario);
-  EXPECT_NEAR(in_seconds(two.mean_iteration) / in_seconds(result.mean_iteration), 1, 0.05);
+  EXPECT_NEAR(testing::slowdown_by_background(scenario) / one, 1, 0.05);
 }
 
 TEST(StragglingRun, LimitErrorNamesUnfinishedWorkers) {

@@ -93,18 +93,8 @@ TEST(UnequalRun, BackgroundFlowTakesItsShareOfACableOfAFile) {
       scratch.file("t.toml",
                    "[topology]\nshape = \"star\"\nworkers = 4\nleaf_kind = \"aggregator\"\n"
                    "[link]\nrate_gbps = 10\n");
-  scenario.model.forward = scenario.model.backward = Duration();
-  scenario.model.bucket_bytes = {4096 * 4096};
-  scenario.window = 1024;
-  scenario.iterations = 2;
-  const RunResult without = run_well(scenario);
-  scenario.straggler.pattern = Straggling::kBackgroundFlow;
-  scenario.straggler.worker = 2;
-  scenario.straggler.background_share = 0.5;
-  const RunResult result = run_well(scenario);
   // The flow has 5 Gbit/s: two thirds of the queue's output are results.
-  const double ratio = in_seconds(result.mean_iteration) / in_seconds(without.mean_iteration);
-  EXPECT_NEAR(ratio, 1.5, 0.05);
+  EXPECT_NEAR(testing::slowdown_by_background(scenario), 1.5, 0.05);
 }
 
 TEST(UnequalRun, TraceDelaysTheWaitingWorkers) {

@@ -27,7 +27,7 @@ constexpr uint32_t kNeededBytes = 14 + 40 + 14;
 
 class CutHeaders : public ::testing::Test {
  protected:
-  /// Writes SYNs over IPv6 of which the capture holds 0, 1, 2 and more bytes.
+  /// Writes SYNs over IPv6, cut after 0, 1, 2 and more bytes.
   CutHeaders() {
     for (uint32_t held = 0;; held++) {
       testing::TestPacket packet{.at_ns = 1'000 * int64_t{held},

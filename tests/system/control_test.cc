@@ -384,7 +384,7 @@ TEST_F(Control, HttpTakesTheTokenThatSystemdProvides) {
   EXPECT_THAT(run(open, 2), HasSubstr("give --http-token-file"));
   provide("0123456789abcdef\n", 0444);
   EXPECT_THAT(run(open, 2), HasSubstr("other users can read it"));
-  // An operator who has written a file wants a token, although the address needs none.
+  // A file means that the operator wants a token, although the address needs none.
   provide("", 0440);
   std::vector<std::string> here = open;
   here.back() = "127.0.0.1:8080";

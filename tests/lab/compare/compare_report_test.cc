@@ -188,14 +188,19 @@ TEST(CompareReport, SeedsGiveMeansAndErrors) {
   EXPECT_THAT(compare_text(comparison, failed), HasSubstr("trio-ml was not run: 1 of 2 seeds"));
 }
 
-// Two aggregators have 1.5 + 2 MB and 12 stages. In the second run one has 4.5 MB, and 20 stages.
-TEST(CompareReport, ResourcesAreMeansOverTheSeeds) {
+/// Returns a comparison of one cell: ResNet50 on Trio-ML with 16 % straggling, two seeds.
+Comparison one_cell_of_two_seeds() {
   const CompareLists lists{.backends = {Backend::kTrioMl},
                            .models = {Model::kResnet50},
                            .workers = {6},
                            .loss = {0},
                            .straggling = {0.16}};
-  const Comparison comparison = *make_comparison(lists, {}, 2);
+  return *make_comparison(lists, {}, 2);
+}
+
+// Two aggregators have 1.5 + 2 MB and 12 stages. In the second run one has 4.5 MB, and 20 stages.
+TEST(CompareReport, ResourcesAreMeansOverTheSeeds) {
+  const Comparison comparison = one_cell_of_two_seeds();
   std::vector<PointOutcome> outcomes(2, outcome(100, 1));
   AggregatorResult& other = outcomes[1].result.aggregators[0];
   other.parts.clear();
@@ -248,12 +253,7 @@ TEST(CompareReport, SettingsStandBesideThePapersValues) {
 
 // A quarter and three quarters of the sums: 50 ± 25 %.
 TEST(CompareReport, SharesHaveErrorsToo) {
-  const CompareLists lists{.backends = {Backend::kTrioMl},
-                           .models = {Model::kResnet50},
-                           .workers = {6},
-                           .loss = {0},
-                           .straggling = {0.16}};
-  const Comparison comparison = *make_comparison(lists, {}, 2);
+  const Comparison comparison = one_cell_of_two_seeds();
   std::vector<PointOutcome> outcomes(2, outcome(100, 1));
   outcomes[1].result.degraded_blocks = 3;
   const auto rows = compare_rows(comparison, all_finished(outcomes));
