@@ -19,6 +19,12 @@ target_compile_features(tributary_flags INTERFACE cxx_std_20)
 # Names sources from the top of the tree: in __FILE__, and in the places of std::source_location.
 target_compile_options(tributary_flags INTERFACE
                        $<BUILD_INTERFACE:-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=>)
+# With -fPIC, GCC inlines a library's functions into each other only with this flag. Clang always
+# does.
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  target_compile_options(tributary_flags
+                         INTERFACE $<BUILD_INTERFACE:-fno-semantic-interposition>)
+endif()
 # Installed libraries carry no warning flags.
 function(tributary_warnings)
   foreach(flag IN LISTS ARGN)

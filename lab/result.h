@@ -48,7 +48,7 @@ struct WorkerResult {
   Duration computed;                ///< With the input pipeline and the copies from and to the GPU.
   Duration waited;                  ///< For the network, after its computation had ended.
   Duration slept;                   ///< By the straggler pattern.
-  Duration packet_cpu;              ///< Of its CPU, for packets in and out, until finished_at.
+  Duration packet_cpu;              ///< CPU time for packets in and out, until finished_at.
   uint32_t iterations = 0;          ///< Completed.
   uint32_t iterations_skipped = 0;  ///< Completed without computation, to catch up.
   uint64_t contributions = 0;       ///< Blocks computed. Blocks that end before are not sent.
@@ -57,7 +57,7 @@ struct WorkerResult {
   /// Blocks computed whose sums lack workers that the result does not name.
   uint64_t contributions_unclear = 0;
   uint64_t sums_missed = 0;   ///< Blocks whose sum has been discarded.
-  host::Staleness staleness;  ///< Of the back end "asynchronous".
+  host::Staleness staleness;  ///< From the back end "asynchronous" only.
   uint64_t packets_sent = 0;
   uint64_t packets_received = 0;
   /// On its host's cable, with every header and gap. Includes a server on the same host, and leaves
@@ -132,7 +132,7 @@ struct AggregatorResult {
   std::string name;
   uint64_t packets = 0;
   uint64_t dropped = 0;
-  DurationSummary latency;  ///< Of contributions inside the aggregator.
+  DurationSummary latency;  ///< Latency of contributions inside the aggregator.
   std::vector<Part> parts;  ///< Occupancies, instructions per packet, …
   std::string bottleneck;
 
@@ -200,7 +200,7 @@ struct RunResult {
 
   uint64_t packets = 0;  ///< Simulated packets delivered over links.
   uint64_t events = 0;   ///< Executed by the event core.
-  uint64_t digest = 0;   ///< Of every delivery. Equal scenarios have equal digests on any machine.
+  uint64_t digest = 0;   ///< Covers every delivery; equal for equal scenarios on any machine.
 };
 
 }  // namespace tributary::lab

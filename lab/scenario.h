@@ -216,8 +216,8 @@ struct HostSettings {
   // client. A packet of 256 elements then takes 350 ns of a core, in and out. One core keeps up
   // with 10 Gbit/s, where such a packet takes 880 ns (SwitchML paper, Appendix B). Four cores are
   // at their limit at 100 Gbit/s, as the paper's were (§5 "Supporting RDMA").
-  Duration packet_cost = nanoseconds(25);              ///< Of each packet, whatever its size.
-  Duration gradients_cost = nanoseconds(75);           ///< Of each 1024 gradients in it.
+  Duration packet_cost = nanoseconds(25);              ///< Time for each packet, whatever its size.
+  Duration gradients_cost = nanoseconds(75);           ///< Time for each 1024 gradients in it.
   uint64_t receive_buffer_bytes = uint64_t{64} << 20;  ///< Assumed: descriptors for a whole window.
   /// Whether probes repair losses. Off as in the paper's evaluation (§6.1); needed where links lose
   /// packets.
@@ -260,7 +260,7 @@ struct SwitchmlSettings {
   /// Slots. 0: from the bandwidth-delay product (lab/backends/switchml_worker.h); with the preset
   /// "published" the published client's number.
   uint32_t pool = 0;
-  Duration timeout = Duration();  ///< Of retransmission; zero: the preset's.
+  Duration timeout = Duration();  ///< Retransmission timeout; zero: the preset's.
 };
 
 /// The aggregators of the back ends "sharded" and "sharded-live". plan/assignment.h gives each its

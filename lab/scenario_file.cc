@@ -310,7 +310,7 @@ Result<Scenario> make_scenario(std::span<const WrittenKey> keys) {
 }
 
 Result<void> check_effects(std::span<const Scenario* const> scenarios,
-                           std::span<const Setting> settings) {
+                           std::span<const Setting> settings, std::string_view each) {
   const Scenario defaults;
   for (const Setting& setting : settings) {
     const std::vector<const DependentKey*> conditions = conditions_of(setting.name);
@@ -321,15 +321,17 @@ Result<void> check_effects(std::span<const Scenario* const> scenarios,
     for (const Scenario* scenario : scenarios) {
       const std::string value = key.show(*scenario);
       if (value == usual) continue;
-      const auto unmet = std::ranges::find_if(
-          conditions, [&](const DependentKey* each) { return !each->has_effect(*scenario); });
+      const auto unmet = std::ranges::find_if(conditions, [&](const DependentKey* dependent) {
+        return !dependent->has_effect(*scenario);
+      });
       if (unmet == conditions.end()) {
         refusal.clear();
         break;
       }
       if (!refusal.empty()) continue;
-      refusal = fmt::format("{}={} has no effect{}; allowed: {}", setting.name, value,
-                            scenarios.size() > 1 ? " in any run" : "", (*unmet)->needed);
+      const std::string where = scenarios.size() > 1 ? fmt::format(" in any {}", each) : "";
+      refusal = fmt::format("{}={} has no effect{}; allowed: {}", setting.name, value, where,
+                            (*unmet)->needed);
     }
     if (refusal.empty()) continue;
     return tl::unexpected(placed({.key = setting.name, .text = refusal}, settings, ""));

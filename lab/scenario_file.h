@@ -88,9 +88,11 @@ struct Setting {
 [[nodiscard]] Result<void> check_effects(const Scenario& scenario,
                                          std::span<const Setting> settings);
 /// Refuses the first of the settings that has no effect in any of the scenarios: those of a figure,
-/// a sweep or a comparison, where a value may matter in some runs only.
+/// a sweep or a comparison, or the jobs of a network, where a value may matter in some only.
+/// @param each What a scenario is called in messages.
 [[nodiscard]] Result<void> check_effects(std::span<const Scenario* const> scenarios,
-                                         std::span<const Setting> settings);
+                                         std::span<const Setting> settings,
+                                         std::string_view each = "run");
 
 /// Returns the whole scenario as TOML, one key a line, in the order of the table.
 [[nodiscard]] std::string scenario_text(const Scenario& scenario);

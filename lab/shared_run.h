@@ -21,7 +21,7 @@ struct SharedRunOptions {
   bool alone = true;  ///< Whether to run each job alone, too, for JobResult::alone.
   /// Runs at the same time; 0: as many as the machine has cores.
   uint32_t threads = 1;
-  RunObserver* observer = nullptr;  ///< Of the run of all jobs together; may be null.
+  RunObserver* observer = nullptr;  ///< Observes the run of all jobs together; may be null.
 };
 
 /// Runs the jobs together to their end.

@@ -76,8 +76,8 @@ Result<std::vector<uint32_t>> parse_ranges(const std::string& text, const std::s
 /// A job as its table has it, before it has hosts.
 struct WrittenJob {
   SharedJob job;
-  std::string prefix;   ///< Of messages.
-  bool counts = false;  ///< Whether it says how many workers it has.
+  std::string prefix;   ///< Begins its error messages.
+  bool counts = false;  ///< True if it states its number of workers.
   std::vector<uint32_t> racks;
 };
 
@@ -100,6 +100,7 @@ class Reader {
     for (size_t i = 0; i < tables.size(); i++) {
       if (auto good = read_job(*tables[i].as_table()); !good) return tl::unexpected(good.error());
     }
+    if (auto good = check_shared_keys(); !good) return tl::unexpected(good.error());
     std::sort(jobs_.begin(), jobs_.end(),
               [](const WrittenJob& a, const WrittenJob& b) { return a.job.name < b.job.name; });
     for (WrittenJob& written : jobs_) {
@@ -182,6 +183,15 @@ class Reader {
     if (!written.counts) job.scenario.workers = static_cast<uint32_t>(job.hosts.size());
     jobs_.push_back(std::move(written));
     return {};
+  }
+
+  /// Refuses keys above the jobs, and flags, that have no effect in any job.
+  [[nodiscard]] Result<void> check_shared_keys() const {
+    // Until adapt() a job also has the keys of the network.
+    std::vector<const Scenario*> scenarios;
+    for (const WrittenJob& written : jobs_) scenarios.push_back(&written.job.scenario);
+    if (auto good = check_effects(scenarios, top_, "job"); !good) return good;
+    return check_effects(scenarios, overrides_, "job");
   }
 
   [[nodiscard]] uint64_t seed_of(const std::string& name) const {

@@ -15,23 +15,16 @@
 namespace tributary::lab {
 namespace {
 
-/// The links that one group of keys sets.
-struct Links {
-  const char* key;  ///< "link".
-  const net::LinkConfig* config;
-  uint32_t workers;  ///< Most workers whose packets meet in the queue of one of these links.
-};
-
 /// Returns the links that exist in the scenario and that its keys set. At a switch that adds, each
 /// worker has a cable of its own, and a leaf sends one stream of sums up. The cable of a server,
 /// and the cable of an aggregator behind a leaf, carry the packets of all workers.
-std::vector<Links> links_of(const Scenario& scenario, const BackendKind& backend) {
+std::vector<SharedLink> links_of(const Scenario& scenario, const BackendKind& backend) {
   if (scenario.topology == Topology::kFile) return {};
   const bool servers = backend.placement != Placement::kSwitch;
-  std::vector<Links> links{{"link", &scenario.link, servers ? scenario.workers : 1}};
+  std::vector<SharedLink> links{{"link.", &scenario.link, servers ? scenario.workers : 1}};
   const bool leaf_spine = scenario.topology == Topology::kLeafSpine;
   if (leaf_spine || is_tree(scenario, backend)) {
-    links.push_back({"fabric", &scenario.fabric, servers || leaf_spine ? scenario.workers : 1});
+    links.push_back({"fabric.", &scenario.fabric, servers || leaf_spine ? scenario.workers : 1});
   }
   return links;
 }
@@ -58,38 +51,47 @@ uint64_t wire_bytes_of_packet(const Scenario& scenario, const BackendKind& backe
   return payload + net::kWireOverheadBytes;
 }
 
-std::optional<Refusal> check_queues(const Scenario& scenario, const BackendKind& backend) {
+std::optional<Refusal> check_queue(const Scenario& scenario, const BackendKind& backend,
+                                   const SharedLink& link) {
   const uint64_t packet_bytes = wire_bytes_of_packet(scenario, backend);
-  for (const Links& links : links_of(scenario, backend)) {
-    const uint64_t queue_bytes = links.config->queue_bytes_max;
-    const std::string key = fmt::format("{}.queue_bytes", links.key);
-    if (queue_bytes < packet_bytes) {
-      return refused(key, queue_bytes,
-                     fmt::format("at least {}, one packet of {} gradients", packet_bytes,
-                                 backend.elements(scenario)));
-    }
-    if (scenario.train * packet_bytes <= queue_bytes) continue;
-    return refused(
-        "train", scenario.train,
-        fmt::format("1 to {}: that many packets of {} bytes fit into {}={}",
-                    longest_train(queue_bytes, packet_bytes), packet_bytes, key, queue_bytes));
+  const uint64_t queue_bytes = link.config->queue_bytes_max;
+  const std::string key = link.prefix + "queue_bytes";
+  if (queue_bytes < packet_bytes) {
+    return refused(key, queue_bytes,
+                   fmt::format("at least {}, one packet of {} gradients", packet_bytes,
+                               backend.elements(scenario)));
+  }
+  if (scenario.train * packet_bytes <= queue_bytes) return {};
+  return refused(
+      "train", scenario.train,
+      fmt::format("1 to {}: that many packets of {} bytes fit into {}={}",
+                  longest_train(queue_bytes, packet_bytes), packet_bytes, key, queue_bytes));
+}
+
+std::optional<Refusal> check_queues(const Scenario& scenario, const BackendKind& backend) {
+  for (const SharedLink& link : links_of(scenario, backend)) {
+    if (auto refusal = check_queue(scenario, backend, link)) return refusal;
   }
   return {};
 }
 
-std::optional<Refusal> check_marks(const Scenario& scenario, const BackendKind& backend) {
+std::optional<Refusal> check_mark(const Scenario& scenario, const BackendKind& backend,
+                                  const SharedLink& link) {
   if (scenario.host.congestion == host::CongestionControl::kNone || scenario.train == 1) return {};
-  const uint64_t packet_bytes = wire_bytes_of_packet(scenario, backend);
-  for (const Links& links : links_of(scenario, backend)) {
-    const uint64_t each = links.workers * packet_bytes;
-    if (scenario.train * each <= links.config->ecn_bytes) continue;
-    return refused(
-        "train", scenario.train,
-        fmt::format("1 to {} with host.congestion={}: a window is at least one train, and a train "
-                    "of each of {} workers must stay below {}.ecn_bytes={}",
-                    longest_train(links.config->ecn_bytes, each),
-                    host::name_of(scenario.host.congestion), links.workers, links.key,
-                    links.config->ecn_bytes));
+  const uint64_t each = link.workers * wire_bytes_of_packet(scenario, backend);
+  if (scenario.train * each <= link.config->ecn_bytes) return {};
+  return refused(
+      "train", scenario.train,
+      fmt::format("1 to {} with host.congestion={}: a window is at least one train, and a train "
+                  "of each of {} workers must stay below {}ecn_bytes={}",
+                  longest_train(link.config->ecn_bytes, each),
+                  host::name_of(scenario.host.congestion), link.workers, link.prefix,
+                  link.config->ecn_bytes));
+}
+
+std::optional<Refusal> check_marks(const Scenario& scenario, const BackendKind& backend) {
+  for (const SharedLink& link : links_of(scenario, backend)) {
+    if (auto refusal = check_mark(scenario, backend, link)) return refusal;
   }
   return {};
 }

@@ -12,17 +12,32 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "lab/backends/backend.h"
 #include "lab/scenario.h"
+#include "net/link_config.h"
 
 namespace tributary::lab {
 
 /// Returns the bytes on the wire of a full packet of the back end's workers.
 [[nodiscard]] uint64_t wire_bytes_of_packet(const Scenario& scenario, const BackendKind& backend);
 
+/// One link, and the workers that use it.
+struct SharedLink {
+  std::string prefix;  ///< Of its keys in messages: "link.".
+  const net::LinkConfig* config;
+  uint32_t workers;  ///< Most workers whose packets meet in its queue.
+};
+/// Refuse what check_queues() and check_marks() refuse, for one link.
+[[nodiscard]] std::optional<Refusal> check_queue(const Scenario& scenario,
+                                                 const BackendKind& backend,
+                                                 const SharedLink& link);
+[[nodiscard]] std::optional<Refusal> check_mark(const Scenario& scenario,
+                                                const BackendKind& backend, const SharedLink& link);
+
 /// Refuses a queue that is shorter than a packet, and a train that is longer than a queue. Checks
-/// the links that the scenario's keys set; a topology file has queues of its own.
+/// the links that the scenario's keys set. lab/cluster/cable_limits.h checks a topology file's.
 [[nodiscard]] std::optional<Refusal> check_queues(const Scenario& scenario,
                                                   const BackendKind& backend);
 

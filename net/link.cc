@@ -90,11 +90,11 @@ void Link::send(PacketRef packet, Duration spread) {
   packets_++;
   bytes_ += wire_bytes;
   const Duration spread_out = train_ == 1 ? Duration() : leaves_at - (starts_at + one);
-  Flying flying{leaves_at + propagation_, std::move(packet)};
+  InFlight sent{leaves_at + propagation_, std::move(packet)};
   if (special_) [[unlikely]] {
-    return fly_with_faults(std::move(flying), spread_out);
+    return propagate_with_faults(std::move(sent), spread_out);
   }
-  fly(std::move(flying), spread_out);
+  propagate(std::move(sent), spread_out);
 }
 
 void Link::mark(PacketRef& packet) {
@@ -104,23 +104,23 @@ void Link::mark(PacketRef& packet) {
 }
 
 /// Adds a packet after all packets in flight.
-void Link::fly(Flying flying, Duration spread) {
-  flying.arrives_at = std::max(flying.arrives_at, arrives_last_);
-  arrives_last_ = flying.arrives_at;
+void Link::propagate(InFlight sent, Duration spread) {
+  sent.arrives_at = std::max(sent.arrives_at, arrives_last_);
+  arrives_last_ = sent.arrives_at;
   if (ring_end_ - ring_begin_ > ring_mask_) [[unlikely]]
     grow_ring();
   if (ring_begin_ == ring_end_) {
-    core_.schedule(flying.arrives_at, EventPriority::kArrival, *this, kFirstInRing);
+    core_.schedule(sent.arrives_at, EventPriority::kArrival, *this, kFirstInRing);
   }
   const uint32_t place = ring_end_++ & ring_mask_;
   if (train_ > 1) [[unlikely]]
     spreads_[place] = spread;
-  ring_[place] = std::move(flying);
+  ring_[place] = std::move(sent);
 }
 
 void Link::grow_ring() {
   const uint32_t mask = ring_mask_ * 2 + 1;
-  std::vector<Flying> ring(mask + 1);
+  std::vector<InFlight> ring(mask + 1);
   std::vector<Duration> spreads(train_ > 1 ? mask + 1 : 0);
   for (uint32_t i = ring_begin_; i != ring_end_; i++) {
     ring[i & mask] = std::move(ring_[i & ring_mask_]);
@@ -140,7 +140,7 @@ void Link::on_event(uint64_t argument) {
   PacketRef packet = std::move(ring_[place].packet);
   const Duration spread = train_ > 1 ? spreads_[place] : Duration();
   if (ring_begin_ != ring_end_) {
-    const Flying& next = ring_[ring_begin_ & ring_mask_];
+    const InFlight& next = ring_[ring_begin_ & ring_mask_];
     next.packet.prefetch();
     core_.schedule(next.arrives_at, EventPriority::kArrival, *this, kFirstInRing);
   }
@@ -160,25 +160,25 @@ void Link::deliver(PacketRef packet, Duration spread) {
 
 // --- Faults -------------------------------------------------------------------------------------
 
-void Link::fly_with_faults(Flying flying, Duration spread) {
-  if (tap_) tap_(flying.arrives_at - propagation_, *flying.packet);
-  if (cut_) return lose(counters_.cut, *flying.packet);
-  if (!faulty_) return fly(std::move(flying), spread);
-  if (loses_next()) return lose(counters_.lost, *flying.packet);
-  if (corrupts(flying.packet)) return;
+void Link::propagate_with_faults(InFlight sent, Duration spread) {
+  if (tap_) tap_(sent.arrives_at - propagation_, *sent.packet);
+  if (cut_) return lose(counters_.cut, *sent.packet);
+  if (!faulty_) return propagate(std::move(sent), spread);
+  if (loses_next()) return lose(counters_.lost, *sent.packet);
+  if (corrupts(sent.packet)) return;
   uint32_t copies = 1;
   if (draws_.chance(config_.faults.duplicate)) {
     counters_.duplicated++;
-    counters_.duplicated_bytes += wire_bytes_of(*flying.packet);
+    counters_.duplicated_bytes += wire_bytes_of(*sent.packet);
     copies++;
   }
   for (uint32_t i = 0; i < copies; i++) {
-    Flying one = flying;
+    InFlight one = sent;
     one.arrives_at = one.arrives_at + drawn_below(config_.faults.jitter);
     if (draws_.chance(config_.faults.reorder)) {
       hold_back(std::move(one), spread);
     } else {
-      fly(std::move(one), spread);
+      propagate(std::move(one), spread);
     }
   }
 }
@@ -212,10 +212,10 @@ bool Link::corrupts(PacketRef& packet) {
   return false;
 }
 
-void Link::hold_back(Flying flying, Duration spread) {
+void Link::hold_back(InFlight sent, Duration spread) {
   counters_.reordered++;
-  flying.arrives_at =
-      flying.arrives_at + drawn_below(config_.faults.reorder_max) + Duration::from_ticks(1);
+  sent.arrives_at =
+      sent.arrives_at + drawn_below(config_.faults.reorder_max) + Duration::from_ticks(1);
   uint32_t index = static_cast<uint32_t>(held_back_.size());
   if (held_back_free_.empty()) {
     held_back_.emplace_back();
@@ -223,8 +223,8 @@ void Link::hold_back(Flying flying, Duration spread) {
     index = held_back_free_.back();
     held_back_free_.pop_back();
   }
-  core_.schedule(flying.arrives_at, EventPriority::kArrival, *this, index);
-  held_back_[index] = {std::move(flying.packet), spread};
+  core_.schedule(sent.arrives_at, EventPriority::kArrival, *this, index);
+  held_back_[index] = {std::move(sent.packet), spread};
 }
 
 Duration Link::drawn_below(Duration bound) {

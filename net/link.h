@@ -67,7 +67,7 @@ class Link final : public EventTarget {
 
  private:
   /// A packet in flight.
-  struct Flying {
+  struct InFlight {
     Instant arrives_at;
     PacketRef packet;
   };
@@ -81,9 +81,9 @@ class Link final : public EventTarget {
   [[nodiscard]] Duration time_of_slowly(uint64_t wire_bytes) const;
   [[nodiscard]] uint64_t bytes_in(Duration time) const;
   void mark(PacketRef& packet);
-  void fly(Flying flying, Duration spread);
-  void fly_with_faults(Flying flying, Duration spread);
-  void hold_back(Flying flying, Duration spread);
+  void propagate(InFlight sent, Duration spread);
+  void propagate_with_faults(InFlight sent, Duration spread);
+  void hold_back(InFlight sent, Duration spread);
   void grow_ring();
   void deliver(PacketRef packet, Duration spread);
   /// Counts a packet that is lost on the wire in `count`, one of the counters.
@@ -98,7 +98,7 @@ class Link final : public EventTarget {
   EventCore& core_;
   Node& receiver_;
   Instant free_at_;       ///< When the last packet's last bit leaves.
-  Instant arrives_last_;  ///< Of packets not held back.
+  Instant arrives_last_;  ///< Latest arrival of the packets not held back.
   Duration propagation_;
   Duration queue_max_;  ///< queue_bytes_max as time.
   Duration ecn_;
@@ -106,7 +106,7 @@ class Link final : public EventTarget {
   uint64_t packets_ = 0;    ///< Simulated ones.
   uint64_t bytes_ = 0;
   Duration peak_;
-  std::vector<Flying> ring_;  ///< Shape [ring_mask_ + 1], a power of two.
+  std::vector<InFlight> ring_;  ///< Shape [ring_mask_ + 1], a power of two.
   uint32_t ring_mask_;
   uint32_t ring_begin_ = 0;  ///< Only grows; the index is this & ring_mask_.
   uint32_t ring_end_ = 0;

@@ -62,8 +62,8 @@ struct LinkCounters {
   uint64_t duplicated = 0;
   uint64_t reordered = 0;
   uint64_t cut = 0;               ///< Lost because the cable is cut.
-  uint64_t lost_bytes = 0;        ///< Of the packets that were put on the wire and lost there.
-  uint64_t duplicated_bytes = 0;  ///< Of the second copies.
+  uint64_t lost_bytes = 0;        ///< Bytes of packets that were put on the wire and lost there.
+  uint64_t duplicated_bytes = 0;  ///< Bytes of the second copies.
   uint64_t queue_bytes_peak = 0;
 };
 

@@ -45,7 +45,7 @@ struct alignas(64) Packet {
   friend class Network;
   uint32_t references_ = 0;
   PacketPool* pool_ = nullptr;
-  uint64_t content_hash_ = 0;  ///< Of the content that the digest covers; 0: not computed.
+  uint64_t content_hash_ = 0;  ///< Hash of the content that the digest covers; 0: not computed.
 };
 
 /// A counted reference to a packet.
@@ -100,7 +100,7 @@ class PacketPool {
   /// Makes a packet of `size_bytes` with the bytes `stored`, which may be fewer.
   [[nodiscard]] PacketRef make(const Endpoint& source, const Endpoint& destination,
                                uint32_t size_bytes, std::span<const std::byte> stored);
-  /// Copies endpoints, size, mark and bytes to a packet with one holder, who may change it.
+  /// Copies endpoints, size, mark and bytes to a packet with one holder, which may change it.
   [[nodiscard]] PacketRef copy(const Packet& packet);
 
   /// Returns the number of packets that have a holder.

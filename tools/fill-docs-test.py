@@ -109,6 +109,24 @@ class Filling(Tree):
         self.assertIn("+| 64 | 30 | 32.28", done.stdout)
         self.assertEqual(self.page.read_text(), altered)
 
+    def test_check_wants_an_explanation_of_a_value_far_from_the_papers(self):
+        self.run_tool()
+        # 27 / 30 is a tenth away.
+        far = row("skip", 16.0, 1.8, 1.59)
+        self.result.write_text(json.dumps(FIGURE + [row("far", 1.0, 30.0, 27.0), far]))
+        done = self.run_tool("--check")
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(done.stderr, "tools/fill-docs.py: docs/results/trio-15.json: 'skip' at 16.0 is "
+                                      "0.883 of the paper's value and has no 'explained'\n")
+        far["explained"] = "The queue is longer."
+        failed = row("failed", 16.0, 1.8, None)
+        quick = self.root / "docs/results/quick"
+        quick.mkdir()
+        (quick / "trio-15.json").write_text(json.dumps([row("skip", 16.0, 1.8, 1.59)]))
+        self.result.write_text(json.dumps(FIGURE + [far, failed, row("own", 1.0, None, 2.0)]))
+        done = self.run_tool("--check")
+        self.assertEqual(done.returncode, 0, done.stderr)
+
     def test_code_is_that_of_the_file(self):
         (self.root / "a.h").write_text("// Licence\n#pragma once\n\n#include <span>\n\nint a;\n")
         self.page.write_text("<!-- table: code from a.h -->\n<!-- end -->\n")

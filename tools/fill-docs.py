@@ -3,7 +3,8 @@
 """Fills the tables of the Markdown pages from the results in docs/results.
 
   tools/fill-docs.py                 rewrites the tables whose results have changed
-  tools/fill-docs.py --check         changes nothing; prints a diff and fails if a page differs
+  tools/fill-docs.py --check         changes nothing; prints a diff and fails if a page differs, or
+                                     if a result is far from the paper's value and does not say why
   tools/fill-docs.py --run NAME...   runs the commands of results first; NAME is a result, a group
                                      (lab, engine, race, training) or all
   tools/fill-docs.py --list          prints each result, its group and its command
@@ -54,7 +55,7 @@ def main() -> int:
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true", help="change nothing, fail if a page differs")
+    parser.add_argument("--check", action="store_true", help="change nothing, fail if a page differs or a row is not explained")
     parser.add_argument("--run", nargs="+", metavar="NAME", help="run these results' commands first")
     parser.add_argument("--list", action="store_true", help="print the results and their commands")
     parser.add_argument("--outdated", action="store_true",
@@ -80,7 +81,8 @@ def print_outdated(root: Path, program: Path) -> int:
 
 
 def fill_pages(root: Path, check: bool) -> int:
-    """Fills every page. Returns 1 if `check` is set and a page differs, else 0."""
+    """Fills every page. Returns 1 if `check` is set and a page differs or a row lacks its
+    explanation, else 0."""
     pending: dict[str, str] = {}
     differing = 0
     for path in page_paths(root):
@@ -98,11 +100,15 @@ def fill_pages(root: Path, check: bool) -> int:
             print(f"filled {page}")
     for files, page in sorted(pending.items()):
         print(f"not measured yet: {files} ({page})")
-    if check and differing > 0:
+    if not check:
+        return 0
+    unexplained = results.unexplained(root)
+    for line in unexplained:
+        print(f"tools/fill-docs.py: {line}", file=sys.stderr)
+    if differing > 0:
         print(f"tools/fill-docs.py: {differing} pages differ from their results; "
               "run tools/fill-docs.py", file=sys.stderr)
-        return 1
-    return 0
+    return 1 if differing > 0 or unexplained else 0
 
 
 def page_paths(root: Path) -> list[Path]:

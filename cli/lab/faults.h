@@ -35,7 +35,7 @@ struct MutantRow {
 
 struct MutantRuns {
   uint64_t first_seed = 1;
-  uint64_t seeds = 1000;           ///< Of each mutant, at most.
+  uint64_t seeds = 1000;           ///< Most seeds for each mutant.
   uint32_t processes = 1;          ///< At once.
   std::vector<std::string> names;  ///< Empty: all.
 };

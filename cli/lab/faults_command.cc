@@ -33,7 +33,7 @@ constexpr uint64_t kSeedMax = INT64_MAX - kSeedsMax;
 struct FaultsFlags {
   uint64_t seeds = 1000;
   uint64_t first_seed = 1;
-  std::optional<uint64_t> seed = {};  ///< Of the only run; not set: a campaign.
+  std::optional<uint64_t> seed = {};  ///< Seed of the only run; not set: a campaign.
   bool trace = false;
   bool quick = false;
   bool mutants = false;

@@ -134,7 +134,7 @@ void add_lab_figure(CLI::App& lab, int& exit_code) {
   command->footer(
       "Examples:\n"
       "  tributary lab figure trio-15 --json f.json --svg f.svg\n"
-      "  tributary lab figure trio-13 --out results --set mitigation.timeout_ms=5\n"
+      "  tributary lab figure trio-13 --out results --set mitigation.timer_threads=10\n"
       "  mpirun -n 4 tributary lab figure trio-13 --out results\n"
       "A point that fails is named with its reason, and the others' rows are shown.\n"
       "Exit status: 0; 1 if a point failed or a file cannot be written; 2 for a mistake in the "

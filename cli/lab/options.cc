@@ -20,7 +20,7 @@ namespace {
 
 /// A larger number of threads is refused as a typing error.
 constexpr uint64_t kThreadsMax = 1024;
-/// Where Ctrl-C keeps finished points without --out, so that minutes of work are not lost.
+/// Folder where Ctrl-C keeps finished points without --out, so that minutes of work are not lost.
 constexpr const char* kDirectoryIfStopped = "tributary-points";
 
 /// Prints the first points' warnings, and the number of points with further ones.

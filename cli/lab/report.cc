@@ -83,7 +83,10 @@ Result<lab::ReportFigure> make_part(const ReportFlags& flags, const Part& part,
   made.seed_first = first->scenario.seed;
   made.seed_last = last->scenario.seed;
   for (size_t i = 0; i < part.count; i++) {
-    if (ran.points[part.first + i]) continue;
+    if (const auto& ended = ran.points[part.first + i]) {
+      made.warnings.add_run(points[i].label, ended->result.warnings);
+      continue;
+    }
     made.failures.push_back(fmt::format("{}: {}", points[i].label, ran.failures[part.first + i]));
   }
   lab::FigureOutcome figure = part.figure->finish(options, points, outcomes);

@@ -103,7 +103,7 @@ class Stepper final : public lab::RunObserver, private TraceSink {
   Show show_ = Show::kSteps;
   Instant here_;        ///< The run's time: at or after the last event, before next_at_.
   Instant next_at_;     ///< The time of the next event.
-  uint64_t lines_ = 0;  ///< Of this step.
+  uint64_t lines_ = 0;  ///< Event lines of this step, shown or not.
   bool quit_ = false;
 };
 

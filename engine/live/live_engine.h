@@ -28,7 +28,7 @@
 namespace tributary::engine {
 
 struct LiveEngineConfig {
-  /// How long a core keeps polling after the last packet before it sleeps. 0: it sleeps at once;
+  /// Time that a core polls after the last packet before it sleeps. 0: it sleeps at once;
   /// use 0 when workers share the machine's cores.
   Duration spin = Duration();
   /// Longest sleep. If a wake-up is lost, stop(), inspect() and visit() wait at most this long.
@@ -98,7 +98,7 @@ class LiveEngine {
     }
   }
 
-  /// As inspect(), but for all cores at the same time, and after each of its bursts until the
+  /// Calls the visitor like inspect(), in all cores at once, and after each burst until the
   /// visitor returns false. A caller on a loaded machine waits for a CPU once, not once for each
   /// call.
   void visit(const Visitor& visitor) {

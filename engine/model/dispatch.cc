@@ -23,17 +23,6 @@ AvailabilityDispatch::AvailabilityDispatch(const Config& config)
   count_with_[0] = config.ppe_count;
 }
 
-void AvailabilityDispatch::move(uint32_t ppe, uint32_t from_load, uint32_t to_load) {
-  const uint64_t bit = uint64_t{1} << (ppe % kBitsPerWord);
-  ppes_with_[size_t{from_load} * words_ + ppe / kBitsPerWord] &= ~bit;
-  ppes_with_[size_t{to_load} * words_ + ppe / kBitsPerWord] |= bit;
-  count_with_[from_load]--;
-  count_with_[to_load]++;
-  load_[ppe] = static_cast<uint8_t>(to_load);
-  lowest_load_ = std::min(lowest_load_, to_load);
-  while (count_with_[lowest_load_] == 0) lowest_load_++;
-}
-
 uint32_t AvailabilityDispatch::next_with(uint32_t load, uint32_t from) const {
   const uint64_t* set = &ppes_with_[size_t{load} * words_];
   // The loop may visit the first word twice: first its bits from `from` on, then all of it.
@@ -57,7 +46,7 @@ uint32_t AvailabilityDispatch::start_in_word(uint32_t count, std::vector<PpeThre
     const uint32_t ppe = word * kBitsPerWord + static_cast<uint32_t>(std::countr_zero(left));
     const auto thread = static_cast<uint32_t>(std::countr_one(busy_[ppe]));
     busy_[ppe] |= uint64_t{1} << thread;
-    load_[ppe] = static_cast<uint8_t>(load + 1);
+    load_[ppe] = load + 1;
     to.push_back({ppe, thread});
     taken++;
   }
@@ -86,14 +75,35 @@ std::optional<PpeThread> AvailabilityDispatch::start() {
   return started_.front();
 }
 
-void AvailabilityDispatch::finish(PpeThread thread) {
-  TRIB_ASSERT(thread.ppe < config_.ppe_count && thread.thread < config_.threads_each);
-  const uint64_t bit = uint64_t{1} << thread.thread;
-  TRIB_ASSERT((busy_[thread.ppe] & bit) != 0);
-  const uint32_t load_before = load(thread.ppe);
-  busy_[thread.ppe] &= ~bit;
-  move(thread.ppe, load_before, load_before - 1);
-  busy_count_--;
+void AvailabilityDispatch::finish(std::span<const PpeThread> threads) {
+  while (!threads.empty()) threads = threads.subspan(finish_in_word(threads));
+}
+
+size_t AvailabilityDispatch::finish_in_word(std::span<const PpeThread> threads) {
+  TRIB_ASSERT(threads.front().ppe < config_.ppe_count);
+  const uint32_t word = threads.front().ppe / kBitsPerWord;
+  const uint32_t load_before = load(threads.front().ppe);
+  uint64_t moved = 0;
+  uint32_t given = 0;
+  for (const PpeThread& thread : threads) {
+    TRIB_ASSERT(thread.ppe < config_.ppe_count && thread.thread < config_.threads_each);
+    // A PPE that has given a thread already has another load.
+    if (thread.ppe / kBitsPerWord != word || load_[thread.ppe] != load_before) break;
+    const uint64_t bit = uint64_t{1} << thread.thread;
+    TRIB_ASSERT((busy_[thread.ppe] & bit) != 0);
+    busy_[thread.ppe] &= ~bit;
+    load_[thread.ppe] = load_before - 1;
+    moved |= uint64_t{1} << (thread.ppe % kBitsPerWord);
+    given++;
+  }
+  uint64_t* const sets = &ppes_with_[size_t{load_before} * words_ + word];
+  *sets &= ~moved;
+  *(sets - words_) |= moved;
+  count_with_[load_before] -= given;
+  count_with_[load_before - 1] += given;
+  lowest_load_ = std::min(lowest_load_, load_before - 1);
+  busy_count_ -= given;
+  return given;
 }
 
 }  // namespace tributary::engine

@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 namespace tributary::engine {
@@ -46,8 +47,8 @@ class AvailabilityDispatch {
   /// Appends a thread for each of `count` packets to `to`, as `count` calls of start() would choose
   /// them. @pre so many are free.
   void start(uint32_t count, std::vector<PpeThread>& to);
-  /// Frees a thread that start() returned. @pre it is not free.
-  void finish(PpeThread thread);
+  /// Frees threads that start() returned. @pre none of them is free.
+  void finish(std::span<const PpeThread> threads);
 
   /// Returns the number of threads at work on a PPE.
   [[nodiscard]] uint32_t load(uint32_t ppe) const { return load_[ppe]; }
@@ -58,8 +59,9 @@ class AvailabilityDispatch {
 
   /// Takes up to `count` threads of PPEs whose bits lie in one word. @return how many.
   uint32_t start_in_word(uint32_t count, std::vector<PpeThread>& to);
-  /// Moves a PPE from the set for one load to the set for another.
-  void move(uint32_t ppe, uint32_t from_load, uint32_t to_load);
+  /// Frees the first threads, as far as their PPEs have one load, are distinct and lie in one word
+  /// of a set. @pre threads is not empty. @return how many.
+  size_t finish_in_word(std::span<const PpeThread> threads);
   /// Returns the first PPE with this load at or after `from`, round-robin. @pre There is one.
   [[nodiscard]] uint32_t next_with(uint32_t load, uint32_t from) const;
 
@@ -67,11 +69,11 @@ class AvailabilityDispatch {
   const uint32_t words_;              ///< In a set of PPEs.
   std::vector<uint64_t> busy_;        ///< Shape [ppe_count]; bit t: thread t is at work.
   std::vector<PpeThread> started_;    ///< Scratch of start().
-  std::vector<uint8_t> load_;         ///< Shape [ppe_count]; bits of busy_.
+  std::vector<uint32_t> load_;        ///< Shape [ppe_count]; bits of busy_.
   std::vector<uint64_t> ppes_with_;   ///< Shape [threads_each + 1][words]: sets of PPEs by load.
   std::vector<uint32_t> count_with_;  ///< Shape [threads_each + 1].
-  uint32_t lowest_load_ = 0;          ///< Of all PPEs.
-  uint32_t next_ppe_ = 0;             ///< Where the search among equals begins.
+  uint32_t lowest_load_ = 0;          ///< Load of the PPE with the fewest busy threads.
+  uint32_t next_ppe_ = 0;             ///< The search among equally loaded PPEs begins here.
   uint32_t busy_count_ = 0;
 };
 

@@ -73,8 +73,8 @@ struct EgressPacket {
   uint32_t size_bytes = 0;
   uint32_t train = 1;
   PacketLayer layer = PacketLayer::kUdpPayload;
-  Endpoint destination = {};  ///< Of a forwarded packet: its source.
-  uint64_t number = 0;        ///< Of a forwarded packet; 0: the program has made this one.
+  Endpoint destination = {};  ///< Destination; for a forwarded packet, its source instead.
+  uint64_t number = 0;        ///< Number of a forwarded packet; 0: the program has made this one.
   Instant entered_at = {};    ///< When the ingress pass had ended.
   bool is_done = false;       ///< Its pass through a PPE has ended.
 };

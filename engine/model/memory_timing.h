@@ -49,7 +49,7 @@ struct MemoryReply {
 class MemoryTiming {
  public:
   struct Counters {
-    uint64_t requests = 0;  ///< Of at most 64 bytes each.
+    uint64_t requests = 0;  ///< Requests of at most 64 bytes each.
     uint64_t bytes = 0;     ///< Over the crossbar.
     uint64_t cache_hits = 0;
     uint64_t cache_misses = 0;

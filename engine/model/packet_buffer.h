@@ -129,7 +129,7 @@ class PacketBuffer {
   }
 
   const Config config_;
-  std::vector<Slot> slots_;     ///< Those used so far, at most packet_count.
+  std::vector<Slot> slots_;     ///< The slots used so far, at most packet_count.
   std::vector<uint32_t> free_;  ///< Last in, first out, so a few packets stay in cache.
   Counters counters_;
 };

@@ -20,7 +20,7 @@
 
 namespace tributary::engine {
 
-/// How finely memory requests are timed; the model is the same. Tests in tests/engine/model/ bound
+/// Precision of memory requests' timing; the model is the same. Tests in tests/engine/model/ bound
 /// the difference.
 enum class Fidelity : uint8_t {
   kExact,  ///< Each memory request is an event at its bank, in order of arrival.

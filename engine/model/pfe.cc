@@ -120,7 +120,7 @@ void PfeCore::take_ppe_threads(ModelThread& thread, uint32_t count) {
 
 void PfeCore::give_ppe_threads(ModelThread& thread) {
   thread.on_ppe = false;
-  for (const PpeThread& taken : thread.ppe_threads) dispatch_.finish(taken);
+  dispatch_.finish(thread.ppe_threads);
   if (dispatch_.busy_count() == 0) note_active(active_);
 }
 

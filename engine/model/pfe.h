@@ -201,7 +201,7 @@ class PfeCore : private ThreadKeeper {
   TimerEvent timer_event_{*this};
 
   std::deque<ArrivedPacket> waiting_;  ///< In order of arrival.
-  uint64_t ready_count_ = 0;           ///< How many of them have passed the ingress.
+  uint64_t ready_count_ = 0;           ///< Packets in waiting_ that have passed the ingress.
   // Packets on their way out, in order. The first egress_sent_count_ are at the port or were, the
   // first egress_started_count_ have had a thread.
   struct EgressPass {

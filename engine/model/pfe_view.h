@@ -52,7 +52,7 @@ struct BankView {
 
 struct PfeView {
   Instant at;
-  uint32_t thread_count = 0;         ///< Of the whole machine.
+  uint32_t thread_count = 0;         ///< Threads of the whole machine, in use or idle.
   std::vector<ThreadView> threads;   ///< Threads in use, by number.
   std::vector<WaitingView> waiting;  ///< In order of arrival.
   std::vector<BankView> banks;

@@ -95,7 +95,7 @@ class ReorderEngine {
   PacketHandle pop(Queue& queue);
 
   const uint32_t packet_count_;
-  std::vector<Entry> entries_;  ///< Those used so far, at most packet_count.
+  std::vector<Entry> entries_;  ///< The entries used so far, at most packet_count.
   std::vector<Queue> queues_;   ///< Shape [queue_count].
   uint32_t first_free_ = kNone;
   uint32_t inside_count_ = 0;

@@ -80,7 +80,7 @@ struct Report {
   uint64_t threads_peak = 0;
   uint64_t instructions = 0;  ///< Executed by packet threads.
   double instructions_per_packet = 0;
-  /// Of the loop that adds a payload. The paper's value is 1.2 (Trio paper §6.3).
+  /// Instructions of the loop that adds a payload. The paper's value is 1.2 (Trio paper §6.3).
   double instructions_per_gradient = 0;
   uint64_t gradients = 0;  ///< 32-bit adds.
   /// Distinct instructions seen, including loop bodies. The paper's program has about 60 (§6.3).
@@ -113,7 +113,7 @@ struct Report {
   // The egress side, where it is modelled. `latency` ends before it.
   uint64_t left = 0;         ///< Packets that have left a port, one for each destination.
   Duration egress_time;      ///< From the reorder engine to the last bit at the port, summed.
-  Duration egress_time_max;  ///< Of one packet.
+  Duration egress_time_max;  ///< Longest egress time of one packet.
 };
 
 /// Returns one line: the limiting resource and its share, or, if there was none, the largest part

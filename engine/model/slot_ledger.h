@@ -31,7 +31,7 @@ class SlotLedger {
   /// 1920 threads x 256 requests x 32 ns / 12 banks = 1.3 ms.
   static constexpr uint32_t kSlots = 8192;
   static constexpr Duration kLength = kSlotWidth * kSlots;
-  /// How far ahead a reservation reaches: half of the ring, clear of slots reserved earlier.
+  /// Longest time between a request and its slot: half of the ring, clear of earlier reservations.
   static constexpr Duration kReach = kLength / 2;
   /// A slot is at least as wide as this many requests of the longest kind, those of trains. Few
   /// wide slots stay in the processor's cache. Assumed; docs/model.md has the error.
@@ -68,7 +68,7 @@ class SlotLedger {
 
  private:
   struct Slot {
-    uint64_t number = UINT64_MAX;  ///< Which slot of time this entry holds.
+    uint64_t number = UINT64_MAX;  ///< Number of the slot of time that this entry holds.
     uint32_t used_ticks = 0;
     uint32_t next_free = 1;  ///< If full: slots to skip, at least, to one with room.
   };
@@ -90,7 +90,7 @@ class SlotLedger {
   /// Records that all slots from `begin` to before `end` are full.
   void remember_full(uint64_t begin, uint64_t end);
 
-  uint32_t shift_ = kSlotShift;  ///< Of a slot's width: 2^shift_ ticks.
+  uint32_t shift_ = kSlotShift;  ///< Width of a slot: 2^shift_ ticks.
   std::vector<Slot> slots_;      ///< Shape [power of two].
   uint64_t mask_ = 0;
   // One run of full slots. Requests for a busy resource often fall inside it, and then need no

@@ -32,19 +32,19 @@ struct AggregatorSpec {
   std::string name;
   Endpoint address;
   trio_ml::JobConfig job;         ///< Counts in simulated packets.
-  std::vector<Endpoint> workers;  ///< Of the whole job, by rank.
+  std::vector<Endpoint> workers;  ///< Addresses of the whole job's workers, by rank.
   PfeSettings pfe;
-  SwitchmlDesign switchml;       ///< Of a SwitchML switch …
-  uint32_t slots = 0;            ///< … and the simulated slots that its workers use.
-  uint64_t link_bits_per_s = 0;  ///< Of the workers' cables.
+  SwitchmlDesign switchml;       ///< For a SwitchML switch.
+  uint32_t slots = 0;            ///< Simulated slots that a SwitchML switch's workers use.
+  uint64_t link_bits_per_s = 0;  ///< Rate of the workers' cables.
   /// Whether gradients exist, or only their sizes.
   bool values = true;
   uint32_t quorum = 0;       ///< MitigationSettings::quorum.
-  HostSettings host;         ///< Of servers.
+  HostSettings host;         ///< Costs of a server's host.
   bool keeps_marks = false;  ///< Whether ECN marks go from contributions to results.
-  uint32_t weight = 1;       ///< Of servers: the part of every tensor, relative to the others.
+  uint32_t weight = 1;       ///< A server's part of every tensor, relative to the others'.
   uint32_t train = 1;
-  uint64_t seed = 1;  ///< Of session numbers.
+  uint64_t seed = 1;  ///< Seed of the session numbers.
   /// A job beside `job` that the same machine serves.
   struct FurtherJob {
     trio_ml::JobConfig job;

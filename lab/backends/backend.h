@@ -23,7 +23,7 @@ namespace tributary::lab {
 /// The inputs from which a back end makes a worker's protocol.
 struct WorkerSetup {
   uint32_t rank = 0;
-  const host::CommunicatorConfig& communicator;  ///< Of this worker.
+  const host::CommunicatorConfig& communicator;  ///< Configuration of this worker.
   std::span<const AggregatorSpec> aggregators;   ///< With their addresses.
   std::span<const Endpoint> workers;             ///< Addresses by rank.
 };

@@ -12,7 +12,7 @@ namespace {
 
 /// From a datagram's arrival to its reading, at most. Assumed: a polling core's round.
 constexpr Duration kReadWithin = microseconds(5);
-/// Datagrams that wait to be read. Assumed: about what a socket's 4 MiB hold of the larger ones.
+/// Datagrams that wait to be read. Assumed: a socket's 4 MiB hold about as many of the larger ones.
 constexpr size_t kBacklogMax = 4096;
 
 }  // namespace
@@ -62,7 +62,7 @@ class LiveHost::Queue final : public engine::PortQueue {
  private:
   LiveHost& host_;
   std::deque<net::PacketRef> backlog_;
-  std::vector<net::PacketRef> reading_;  ///< Those of the last receive().
+  std::vector<net::PacketRef> reading_;  ///< Packets of the last receive().
 };
 
 LiveHost::LiveHost(net::Network& network, const AggregatorSpec& spec)

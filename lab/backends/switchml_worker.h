@@ -27,7 +27,7 @@ struct WorkerSetup;
 
 /// A back end's variant of SwitchML.
 struct SwitchmlDesign {
-  uint32_t elements = host::kSwitchmlSmallElements;  ///< Of a packet.
+  uint32_t elements = host::kSwitchmlSmallElements;  ///< Elements in each packet.
   /// Whether the switch closes slots that lack workers after MitigationSettings::timeout.
   bool times_out = false;
   Duration latency = {};   ///< In an idle switch, of the packet that completes a slot.

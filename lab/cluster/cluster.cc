@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "lab/cluster/cable_limits.h"
 
 namespace tributary::lab {
 namespace {
@@ -89,8 +90,12 @@ Result<std::unique_ptr<Cluster>> Cluster::create(const SharedScenario& scenario,
     for (const uint32_t host : shared.hosts) plan.place.workers.push_back(hosts.at(host));
     Prng seeds(shared.scenario.seed);
     plan.network_seed = seeds.any_u64();  // Drawn as for a job alone.
-    const auto planned =
+    auto planned =
         plan_job(plan, shared.scenario, (*job)->backend(), seeds, (*job)->background_to());
+    if (planned && network.topology == Topology::kFile) {
+      planned =
+          check_cable_limits(plan.topology, shared.scenario, (*job)->backend(), plan.place.workers);
+    }
     if (!planned) return failure(fmt::format("job '{}': {}", shared.name, planned.error().text));
     topology = std::move(plan.topology);
     (*job)->set_plan(std::move(plan));

@@ -109,7 +109,7 @@ class Cluster {
   std::vector<uint64_t> timeline_;
   uint64_t timeline_later_ = 0;
   bool trains_ = false;                ///< A job has begun to train.
-  Instant began_at_;                   ///< Of the first job's training.
+  Instant began_at_;                   ///< Start of the first job's training.
   std::vector<uint64_t> sent_before_;  ///< By link: bytes sent by then.
   RunObserver* observer_ = nullptr;
   std::vector<InspectedNode*> inspected_;  ///< The aggregators, as the observer sees them.

@@ -95,8 +95,8 @@ void JobRun::make_trainers(EventCore& core) {
 // --- Running ---
 
 /// Far beyond any run that makes progress. Assumes that each worker sleeps the maximum at each
-/// delay point and computes at its slowest, and that the network carries a hundredth of its rate.
-/// Adds a few deadlines.
+/// delay point and computes at its slowest, and that the network carries a hundredth of its slowest
+/// cable's rate. Adds a few deadlines.
 Duration JobRun::limit() const {
   const Scenario& scenario = terms_.scenario;
   if (scenario.limit != Duration()) return scenario.limit;
@@ -107,13 +107,8 @@ Duration JobRun::limit() const {
   const double tail = 1 + kTailFactorMax * (scenario.straggler.p99_over_p50 - 1);
   const double slow =
       patterns > 1 ? scenario.straggler.factor * tail : std::max(scenario.straggler.factor, tail);
-  uint64_t slowest_link = scenario.link.rate_bits_per_s;
-  if (!scenario.slow_links.workers.empty()) slowest_link = scenario.slow_links.rate_bits_per_s;
-  if (!scenario.slow_uplinks.racks.empty()) {
-    slowest_link = std::min(slowest_link, scenario.slow_uplinks.rate_bits_per_s);
-  }
   const double wire_s = static_cast<double>(workload_.elements()) * scenario.train * 32 /
-                        static_cast<double>(slowest_link);
+                        static_cast<double>(plan_.slowest_bits_per_s);
   const double iteration_s =
       in_seconds(workload_.forward + workload_.backward) * slow +
       in_seconds(terms_.typical_iteration) * 2 * host::kDelayPoints * patterns +
@@ -238,8 +233,9 @@ Error JobRun::stuck_error() const {
     }
   }
   TRIB_ASSERT(behind != nullptr);
-  return {fmt::format("worker {} is not done after {:.3f} s of virtual time: it {}", behind_rank,
-                      in_seconds(limit()), behind->doing())};
+  return {fmt::format(
+      "worker {} is not done after {:.3f} s of virtual time: it {}; limit_s sets another limit",
+      behind_rank, in_seconds(limit()), behind->doing())};
 }
 
 // --- Collecting ---

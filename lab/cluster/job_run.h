@@ -116,7 +116,7 @@ class JobRun {
 
   Phase phase_ = Phase::kWaiting;
   Instant phase_began_at_;
-  Instant began_at_;  ///< Of training.
+  Instant began_at_;  ///< Start of training.
   Instant ended_at_;
   uint32_t reached_ = 0;  ///< Workers below have come to the end of the phase.
   bool paused_ = false;   ///< The pattern's pause has begun.

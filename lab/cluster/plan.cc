@@ -11,6 +11,7 @@
 #include "base/prng.h"
 #include "host/join_plan.h"
 #include "host/trio_ml/worker_protocol.h"
+#include "lab/cluster/cable_limits.h"
 #include "lab/cluster/placement.h"
 #include "lab/peers/prioritised_protocol.h"
 #include "lab/peers/sharded_protocol.h"
@@ -45,13 +46,22 @@ std::vector<uint64_t> set_host_side(net::Topology& topology, const Scenario& sce
 }
 
 /// Returns the direction of a host's cable that leads to the host. A host without a cable has the
-/// default; net::build() refuses what is attached beside it.
+/// default; net::build() refuses anything attached beside it.
 net::LinkConfig link_to(const net::Topology& topology, const std::string& host) {
   for (const net::CableSpec& cable : topology.cables) {
     if (cable.a.node == host) return cable.back;
     if (cable.b.node == host) return cable.forth;
   }
   return {};
+}
+
+/// Returns the lowest rate of a cable, in either direction. A host's NIC limits its direction.
+uint64_t slowest_rate(const net::Topology& topology) {
+  uint64_t slowest = UINT64_MAX;
+  for (const net::CableSpec& cable : topology.cables) {
+    slowest = std::min({slowest, cable.forth.rate_bits_per_s, cable.back.rate_bits_per_s});
+  }
+  return slowest;
 }
 
 /// Adds a source of traffic at the switch of a worker's host, on a cable like the host's.
@@ -335,6 +345,7 @@ Result<void> plan_job(ClusterPlan& plan, const Scenario& scenario, const Backend
   for (size_t i = 0; i < background_to.size(); i++) {
     add_background(plan, scenario, i, background_to[i]);
   }
+  plan.slowest_bits_per_s = slowest_rate(plan.topology);
   return {};
 }
 
@@ -359,6 +370,11 @@ Result<ClusterPlan> plan_cluster(const Scenario& scenario, const BackendKind& ba
   }
   if (const auto planned = plan_job(plan, scenario, backend, seeds, background_to); !planned) {
     return tl::unexpected(planned.error());
+  }
+  if (scenario.topology != Topology::kFile) return plan;
+  if (const auto fit = check_cable_limits(plan.topology, scenario, backend, plan.place.workers);
+      !fit) {
+    return tl::unexpected(fit.error());
   }
   return plan;
 }

@@ -37,7 +37,7 @@ inline constexpr uint64_t kHostQueueBytesMax = uint64_t{1} << 40;
 struct JobPlace {
   std::vector<std::string> workers;  ///< By rank: the node of kind kWorkerKind.
   uint8_t job_id = 1;                ///< Each of the job's channels takes the next one.
-  std::string prefix = {};           ///< Of the nodes that the job adds.
+  std::string prefix = {};           ///< Begins the names of the nodes that the job adds.
 };
 
 /// The plan of one job, with the network that it runs in.
@@ -51,6 +51,7 @@ struct ClusterPlan {
   std::vector<WorkerNodeConfig> workers;        ///< By rank.
   std::vector<uint64_t> worker_seeds;           ///< By rank.
   std::vector<uint64_t> background_bits_per_s;  ///< By source of background traffic.
+  uint64_t slowest_bits_per_s = 0;              ///< Of all cables, in either direction.
   uint64_t network_seed = 0;
 };
 

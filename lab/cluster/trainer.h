@@ -79,7 +79,7 @@ class Trainer final : private EventTarget, private WorkerNode::Observer {
     StepKind kind;
     Duration length;
     uint32_t bucket = 0;
-    bool ahead = false;  ///< Of the next iteration; needs the bucket's sum.
+    bool ahead = false;  ///< Belongs to the next iteration; needs the bucket's sum.
   };
 
   void on_event(uint64_t argument) override;

@@ -36,7 +36,7 @@ struct WorkerNodeConfig {
   /// Makes the protocol of a process; empty: Trio-ML's, with `communicator`.
   host::ProtocolFactory protocol;
   uint64_t nic_bits_per_s = 100'000'000'000;  ///< The rate of the cable at port 0.
-  Duration packet_cost = nanoseconds(100);    ///< Of each packet, in or out; see HostSettings.
+  Duration packet_cost = nanoseconds(100);    ///< Time per packet, in or out; see HostSettings.
   uint64_t receive_buffer_bytes = uint64_t{64} << 20;
   uint32_t train = 1;  ///< Multiplies costs and bytes.
   /// Whether each process sends from the next UDP port, as with sockets; else from the same one.
@@ -146,7 +146,7 @@ class WorkerNode final : public net::Node, private EventTarget {
   Instant busy_until_;
   Duration charged_;  ///< All work for packets, up to busy_until_.
   Instant paused_until_;
-  Duration clock_ahead_;  ///< Of the protocol's clock before virtual time.
+  Duration clock_ahead_;  ///< Lead of the protocol's clock over virtual time.
   uint64_t receive_overflows_ = 0;
   uint64_t foreign_packets_ = 0;
   uint64_t taken_packets_ = 0;

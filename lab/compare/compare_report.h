@@ -31,8 +31,8 @@ struct CompareRow {
   // Means over the seeds, except for those that say otherwise.
   std::optional<double> iteration_ms = {};
   std::optional<double> speedup = {};  ///< The baseline's time over this one's, seed by seed.
-  std::optional<Sample> iteration_sample = {};  ///< Of iteration_ms; none with one seed.
-  std::optional<Sample> speedup_sample = {};    ///< Of speedup; none with one seed.
+  std::optional<Sample> iteration_sample = {};  ///< Sample of iteration_ms; none with one seed.
+  std::optional<Sample> speedup_sample = {};    ///< Sample of speedup; none with one seed.
   std::optional<double> paper = {};             ///< A paper's number for this speed-up.
   std::string paper_source = {};
   /// Least time that a worker's cable needs for an iteration's tensors without headers, by
@@ -43,18 +43,18 @@ struct CompareRow {
   std::optional<double> degraded_fraction = {};
   std::optional<double> skipped_fraction = {};  ///< Blocks that some worker did not compute.
   std::optional<double> missed_fraction = {};   ///< Sums that never reached a worker.
-  std::optional<Sample> degraded_sample = {};   ///< Of the shares; none with one seed.
+  std::optional<Sample> degraded_sample = {};   ///< Sample of degraded_fraction; none for one seed.
   std::optional<Sample> skipped_sample = {};
   std::optional<Sample> missed_sample = {};
-  std::optional<double> retransmissions = {};  ///< Of all workers, in the whole run.
+  std::optional<double> retransmissions = {};  ///< Total over all workers and the whole run.
   /// Resources of the aggregators, in the order of the columns; empty if not run.
   std::vector<std::optional<double>> resources = {};
-  std::string bottleneck = {};                     ///< Of the first seed.
-  std::vector<AggregatorResult> aggregators = {};  ///< Of the first seed.
+  std::string bottleneck = {};                     ///< From the first seed's run.
+  std::vector<AggregatorResult> aggregators = {};  ///< From the first seed's run.
   uint64_t seed = 0;                               ///< The first one.
   uint32_t seeds = 1;                              ///< Number of runs.
   bool by_chance = false;                          ///< Other seeds give other times.
-  std::string settings = {};  ///< Of the user, over the comparison's own; empty: none.
+  std::string settings = {};  ///< The user's settings over the comparison's own; empty: none.
   uint32_t train = 1;
 };
 

@@ -40,7 +40,7 @@ class Attackers {
   struct Target {
     uint32_t job = 0;
     uint32_t aggregator = 0;
-    uint32_t source = 0;                ///< Of the job at the aggregator.
+    uint32_t source = 0;                ///< The job's source number at the aggregator.
     std::optional<uint32_t> rank = {};  ///< Set if the target is the worker with this rank.
   };
   /// A datagram that a replayer has recorded.

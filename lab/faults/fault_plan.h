@@ -155,7 +155,7 @@ struct PlainJobPlan {
   trio_ml::JobConfig config;
   uint32_t aggregator = 0;
   uint32_t gradients = 1;
-  uint32_t blocks = 1;  ///< Of each generation.
+  uint32_t blocks = 1;  ///< Blocks in each generation.
 };
 
 /// The limits of one aggregator where the servers of a tree are unequal.

@@ -144,7 +144,7 @@ class FaultWorld final : public FaultWire::Watcher, private EventTarget {
   struct Cable {
     net::LinkId outward;  ///< From the wire to the other end; the reverse direction is the next id.
     FaultWire* wire;
-    uint32_t upper_port;  ///< Of the aggregator with the wire.
+    uint32_t upper_port;  ///< The cable's port at the aggregator with the wire.
   };
 
   /// The address of a host outside every job.
@@ -216,7 +216,7 @@ class FaultWorld final : public FaultWire::Watcher, private EventTarget {
   std::vector<std::vector<std::vector<Cable>>> worker_cables_;
   /// A rank of a sharded job.
   struct Sharded {
-    std::vector<host::Aggregator> list;         ///< Of the next process.
+    std::vector<host::Aggregator> list;         ///< Aggregators of the next process.
     ShardedRank* process = nullptr;             ///< The last one; the WorkerNode owns it.
     std::unique_ptr<net::Forwarder> forwarder;  ///< From its host's port to its cables.
   };

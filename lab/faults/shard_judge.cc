@@ -11,7 +11,7 @@ namespace {
 
 using host::Status;
 
-/// Time from an aggregator's end until every rank that waits for it is told. Source:
+/// Time from an aggregator's end until every rank that waits for it hears of it. Source:
 /// docs/many-aggregators.md.
 constexpr Duration kToldWithin = seconds(1);
 /// The same for an aggregator that is silent. A rank asks every 100 ms, so each of the watch's

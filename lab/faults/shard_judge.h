@@ -62,8 +62,8 @@ class ShardJudge {
                               ///< other fault that delays the end.
   std::vector<uint32_t> crashes_;  ///< Shape [aggregators].
   std::vector<bool> silent_;  ///< Shape [aggregators]: for longer than the limit, at some time.
-  std::vector<uint32_t> unnamed_ends_;  ///< Of a job since its start, without a lost aggregator.
-  std::vector<uint32_t> named_ends_;    ///< The others.
+  std::vector<uint32_t> unnamed_ends_;  ///< Shape [jobs]: failures that named no lost aggregator.
+  std::vector<uint32_t> named_ends_;    ///< Shape [jobs]: failures that named one.
 };
 
 }  // namespace tributary::lab

@@ -21,12 +21,12 @@ constexpr uint32_t kWorkers = 6;
 /// All systems are compared at this time too. Waiting reaches the target at it without stragglers.
 constexpr Duration kTimeBound = seconds(6);
 constexpr Duration kTimeBoundQuick = milliseconds(1500);
-/// Of the first stage of OptiReduce's all-reduce. Source: OptiReduce takes the 95th percentile of
+/// Timeout of OptiReduce's first all-reduce stage. Source: OptiReduce takes the 95th percentile of
 /// its warm-up iterations. Without stragglers the last contribution of a block comes between 8 and
 /// 9 ms after the first, in all iterations alike.
 constexpr Duration kStageTimeout = milliseconds(9);
 
-/// Of local SGD's optimiser; chosen like the others (trained_run.h).
+/// Learning rate of local SGD's optimiser; chosen like the others (trained_run.h).
 constexpr float kLocalRate = 0.04F;
 
 struct System {
@@ -161,6 +161,7 @@ FigureOutcome finish(const FigureOptions& options, std::span<const Point> /*poin
       "A worker that the others have left behind skips what they have completed. With a quorum "
       "every "
       "sum is degraded: it lacks a worker."};
+  add_dropout_note(figure);
   return figure;
 }
 

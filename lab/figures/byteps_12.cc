@@ -10,6 +10,7 @@
 #include "lab/figures/byteps.h"
 #include "lab/figures/figure.h"
 #include "plan/byteps_equations.h"
+#include "wire/headers.h"
 
 namespace tributary::lab {
 namespace {
@@ -73,16 +74,19 @@ Result<std::vector<Point>> points(const FigureOptions& options) {
 }
 
 double goodput_gbps(const Point& point, const PointOutcome& outcome) {
-  double bytes = 0;
-  for (const uint64_t tensor : point.scenario.model.bucket_bytes) {
-    bytes += static_cast<double>(tensor);
-  }
+  const double bits = gradients_sent(point.scenario) * wire::kGradientBytes * 8;
   return value_of(outcome,
-                  [bytes](const RunResult& run) { return bytes * 8 / as_ns(run.mean_iteration); });
+                  [bits](const RunResult& run) { return bits / as_ns(run.mean_iteration); });
 }
 
-double optimum_gbps(uint32_t spares) {
-  return kBytepsBitsPerS / 1e9 / plan::byteps_optimum(kBytepsMachines, spares);
+/// Returns B of equation 6: the rate of a machine's link.
+double link_gbps(const Scenario& scenario) {
+  const uint64_t rate = std::min(scenario.link.rate_bits_per_s, scenario.host.nic_bits_per_s);
+  return static_cast<double>(rate) / 1e9;
+}
+
+double optimum_gbps(const Scenario& scenario, uint32_t spares) {
+  return link_gbps(scenario) / plan::byteps_optimum(scenario.workers, spares);
 }
 
 FigureOutcome finish(const FigureOptions& options, std::span<const Point> points,
@@ -100,10 +104,10 @@ FigureOutcome finish(const FigureOptions& options, std::span<const Point> points
   for (size_t i = 0; i < all.size(); i++) {
     const double k = all[i].spares;
     const double gbps = goodput_gbps(points[i], outcomes[i]);
-    const double best = optimum_gbps(all[i].spares);
+    const double best = optimum_gbps(points[i].scenario, all[i].spares);
     switch (all[i].system) {
       case System::kSharded:
-        if (std::isfinite(gbps)) shares.emplace_back(gbps / best * 100, k);
+        if (std::isfinite(gbps / best)) shares.emplace_back(gbps / best * 100, k);
         add("optimum", k, best, "Gbit/s");
         add("sharded", k, gbps, "Gbit/s");
         add("sharded, of the optimum", k, gbps / best * 100, "%");
@@ -134,15 +138,18 @@ FigureOutcome finish(const FigureOptions& options, std::span<const Point> points
     add("sharded, largest part of the optimum", most->second, most->first, "%");
     figure.rows.back().paper = kPaperShareMost;
   }
-  figure.plots = {{.title = "BytePS Figure 12: goodput of 8 worker machines",
-                   .x_label = "spare machines",
-                   .y_label = "goodput (Gbit/s)",
-                   .series = {optimum, sharded, spare_only, ring, paper_least, paper_most},
-                   .height_px = 360,
-                   .y_from_zero = true}};
+  const Scenario& scenario = points.front().scenario;  // Of all: the same machines and links.
+  figure.plots = {
+      {.title = fmt::format("BytePS Figure 12: goodput of {} worker machines", scenario.workers),
+       .x_label = "spare machines",
+       .y_label = "goodput (Gbit/s)",
+       .series = {optimum, sharded, spare_only, ring, paper_least, paper_most},
+       .height_px = 360,
+       .y_from_zero = true}};
   figure.notes = {
-      "optimum: equation 6 with B = 90 Gbit/s and no headers; here links carry 90 Gbit/s with "
-      "headers.",
+      fmt::format("optimum: equation 6 with B = {0} Gbit/s and no headers; here links carry {0} "
+                  "Gbit/s with headers.",
+                  link_gbps(scenario)),
       "The ring uses no spare machine, so its goodput holds for every number of them."};
   return figure;
 }

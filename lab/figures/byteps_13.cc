@@ -172,7 +172,7 @@ struct Shorter {
 };
 constexpr std::array<Shorter, 2> kShorter{
     {{"half of the computation", 2}, {"an eighth of the computation", 8}}};
-/// Of these strategies: the two of the paper's value.
+/// Strategies with these settings: the two of the paper's value.
 constexpr std::array<size_t, 2> kShorterStrategies{kRatios[kPaperRatio].of,
                                                    kRatios[kPaperRatio].over};
 

@@ -65,7 +65,7 @@ constexpr const char* kNoOverlap = "no overlap";
 /// of Figure 15's values are within a tenth of the paper's.
 constexpr uint64_t kSlowPercent = 80;
 constexpr const char* kSlowAllReduce = "no overlap, all-reduce at 80 % of its rate";
-/// How the figure's own set-up and its settings may differ from the paper's machines.
+/// Possible differences of the figure's own set-up and its settings from the paper's machines.
 constexpr const char* kOwnTerms =
     "Here gradients travel during the backward pass, and all-reduce has the full rate of NCCL's "
     "path.";
@@ -174,7 +174,7 @@ class NetworkRows {
     const char* name;   ///< Null for the figure's own set-up.
     const char* terms;  ///< kOwnTerms, kNoOverlapTerms or kSlowTerms.
     Values values;
-    size_t first;  ///< Of the values that it changes beside the setting before it.
+    size_t first;  ///< Index of the first value that differs from the setting before it.
   };
 
   void read_settings(std::span<const PointOutcome> outcomes) {
@@ -196,7 +196,7 @@ class NetworkRows {
     }
   }
 
-  /// Returns why a value differs from the paper's, and what the other settings give. Empty for
+  /// Returns why a value differs from the paper's, and the other settings' values. Empty for
   /// scaling without all-reduce in a setting, for which no cause is known.
   /// @param own The row's setting: one of settings_, or the figure's own.
   [[nodiscard]] std::string cause_of(size_t i, const Setting& own) const {
@@ -223,7 +223,7 @@ class NetworkRows {
         scaling, speed_up, scaling / speed_up, here);
   }
 
-  /// Adds what the paper states of scaling at the largest size.
+  /// Adds the paper's statements on scaling at the largest size.
   void add_paper(LinePlot& plot) const {
     const double gpus = kMachinesMost * kBytepsGpusEach;
     const auto mark = [&](const char* name, double percent) {

@@ -38,7 +38,7 @@ static_assert(kConnectedBytes == uint64_t{1} << 30);
 constexpr uint64_t kGeneratorBytes = kFloatBytes * 10'600'000;
 /// Four discriminators: 53.1 million parameters for 7 layers, 3.3 million for 5, two of each.
 constexpr uint64_t kDiscriminatorBytes = kFloatBytes * 112'800'000;
-/// Of steps without gradients. A bucket must have at least one byte.
+/// Bytes of steps without gradients. A bucket must have at least one byte.
 constexpr uint64_t kNone = kFloatBytes;
 
 /// Gradients by the step after which they are ready. A generator's gradients are sums over three

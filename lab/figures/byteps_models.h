@@ -27,7 +27,7 @@ struct BytepsModel {
   Model kind;
   Duration forward;
   Duration backward;
-  /// Of kCustom: gradients that are ready after each of equal parts of the backward pass.
+  /// For kCustom: bytes of gradients that are ready after each equal part of the backward pass.
   std::vector<uint64_t> bucket_bytes;
   uint32_t train;  ///< Packets that one simulated packet represents.
 

@@ -6,12 +6,13 @@
 /// Exact:   Equal options give equal points, rows and plots.
 /// Threads: Pure functions.
 /// Errors:  points() refuses what make_scenario() refuses.
-/// Tests:   tests/lab/figures/figures_test.cc, tests/lab/figures/switchml_figures_test.cc
+/// Tests:   tests/lab/figures/figures_test.cc, tests/lab/figures/figure_settings_test.cc
 #pragma once
 
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -80,9 +81,16 @@ struct Figure {
 /// All figures, by name.
 [[nodiscard]] const std::vector<Figure>& figures();
 
-/// Refuses settings after which the figure's rows would not be what they say: of a key that the
-/// figure varies, of the seed, and of captures, which all runs would write to one file. Also
-/// refuses settings without effect in any of its points.
+/// Returns the keys that the figure's rows rely on besides those that it varies: finish() has their
+/// values as constants, or its labels state them. "iterations" also stands for
+/// FigureOptions::iterations.
+[[nodiscard]] std::span<const std::string_view> relied_keys(const Figure& figure);
+
+/// Refuses settings that would make the figure's rows wrong:
+/// - settings of keys that the figure varies, and of relied_keys();
+/// - of the seed and the iterations, which have options of their own;
+/// - of captures, which all runs would write to one file.
+/// Also refuses settings without effect in any of its points.
 [[nodiscard]] Result<void> check_settings(const Figure& figure, const FigureOptions& options);
 
 /// Returns a point: the figure's scenario with the options' seed, and their settings over it.
@@ -100,7 +108,7 @@ void compare_with_paper(const FigureOptions& options, FigureRow& row, double pap
 struct SettingValue {
   std::string setting;  ///< "half of the computation".
   double here;
-  double standard_error = 0;  ///< Of `here`; 0 for a single run.
+  double standard_error = 0;  ///< Standard error of `here`; 0 for a single run.
   /// The part of the setting that contradicts the paper: "p = 20 %". Empty if the paper's text
   /// allows the setting.
   std::string unlike_paper = {};
@@ -110,6 +118,8 @@ struct SettingValue {
 /// setting, or only one that contradicts the paper, is within a tenth of `paper`.
 [[nodiscard]] std::string cause_with_settings(std::string cause, double paper,
                                               std::span<const SettingValue> settings);
+/// Returns the gradients that a worker sends in an iteration, all of each train counted.
+[[nodiscard]] double gradients_sent(const Scenario& scenario);
 /// Returns all points, or the first error.
 [[nodiscard]] Result<std::vector<Point>> all_or_error(std::vector<Result<Point>> made);
 

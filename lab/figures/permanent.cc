@@ -57,17 +57,17 @@ Result<std::vector<Point>> points(const FigureOptions& options) {
 enum class Part : uint8_t { kDuring, kAcross, kAfter };
 
 /// Returns the mean, in ms, of the iterations in this part; NaN if there are none.
-double mean_ms(const RunResult& result, Part wanted) {
-  constexpr Duration kPauseEnd = kPauseAt + kPauseFor;
+double mean_ms(const RunResult& result, const StragglerSettings& straggler, Part wanted) {
+  const Duration pause_end = straggler.pause_at + straggler.pause_for;
   Duration end;
   Duration sum;
   uint32_t count = 0;
   for (const Duration iteration : result.iterations) {
     const Duration begin = end;
     end += iteration;
-    if (end < kPauseAt) continue;
-    const Part part = end <= kPauseEnd     ? Part::kDuring
-                      : begin >= kPauseEnd ? Part::kAfter
+    if (end < straggler.pause_at) continue;
+    const Part part = end <= pause_end     ? Part::kDuring
+                      : begin >= pause_end ? Part::kAfter
                                            : Part::kAcross;
     if (part != wanted) continue;
     sum += iteration;
@@ -76,14 +76,16 @@ double mean_ms(const RunResult& result, Part wanted) {
   return as_ms(sum) / count;
 }
 
-FigureOutcome finish(const FigureOptions& options, std::span<const Point> /*points*/,
+FigureOutcome finish(const FigureOptions& options, std::span<const Point> points,
                      std::span<const PointOutcome> outcomes) {
   FigureOutcome figure;
-  LinePlot plot{.title = "A worker stands still for 700 ms",
-                .x_label = "time at the iteration's end (ms)",
-                .y_label = "iteration (ms)",
-                .series = {},
-                .y_from_zero = true};
+  const StragglerSettings& straggler = points.front().scenario.straggler;  // The same in all.
+  LinePlot plot{
+      .title = fmt::format("A worker stands still for {:.0f} ms", as_ms(straggler.pause_for)),
+      .x_label = "time at the iteration's end (ms)",
+      .y_label = "iteration (ms)",
+      .series = {},
+      .y_from_zero = true};
   for (size_t i = 0; i < kVariations.size(); i++) {
     const RunResult& result = outcomes[i].result;
     PlotSeries line{.name = kVariations[i].name, .points = {}};
@@ -100,9 +102,9 @@ FigureOutcome finish(const FigureOptions& options, std::span<const Point> /*poin
                                        fmt::format("{}: {}", kVariations[i].name, series),
                                        as_ms(end), ms, "ms"));
     };
-    add("while it stands still", mean_ms(result, Part::kDuring));
-    add("as it goes on", mean_ms(result, Part::kAcross));
-    add("afterwards", mean_ms(result, Part::kAfter));
+    add("while it stands still", mean_ms(result, straggler, Part::kDuring));
+    add("as it goes on", mean_ms(result, straggler, Part::kAcross));
+    add("afterwards", mean_ms(result, straggler, Part::kAfter));
     add("all", result.iterations.empty() ? NAN : as_ms(end));
     figure.rows.back().shares = shares_over(outcomes.subspan(i, 1));
     plot.series.push_back(std::move(line));
@@ -114,7 +116,8 @@ FigureOutcome finish(const FigureOptions& options, std::span<const Point> /*poin
       "for {:.0f} ms, until it contributes. Means over the iterations that end while it stands "
       "still, the iteration in which it goes on, and means over later ones; all: time of all "
       "iterations.",
-      as_ms(kPauseAt), as_ms(kPauseFor), as_ms(kPermanentAfter))};
+      as_ms(straggler.pause_at), as_ms(straggler.pause_for), as_ms(kPermanentAfter))};
+  add_dropout_note(figure);
   return figure;
 }
 

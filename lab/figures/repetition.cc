@@ -92,14 +92,55 @@ BlockShares shares_over(Cell cell) {
   BlockShares shares;
   const auto count = static_cast<double>(
       std::count_if(cell.begin(), cell.end(), [](const auto& outcome) { return !outcome.failed; }));
-  if (count == 0) return {.degraded = NAN, .skipped = NAN, .missed = NAN};
+  if (count == 0) return {.degraded = NAN, .skipped = NAN, .missed = NAN, .dropped_out = NAN};
+  shares.runs = static_cast<uint32_t>(count);
+  uint32_t dropped_out = 0;        // Runs.
+  std::vector<double> iterations;  // Of the workers that left.
   for (const PointOutcome& outcome : cell) {
     if (outcome.failed) continue;
     shares.degraded += outcome.result.degraded_fraction() / count;
     shares.skipped += outcome.result.skipped_fraction() / count;
     shares.missed += outcome.result.missed_fraction() / count;
+    dropped_out += outcome.result.dropouts() > 0 ? 1 : 0;
+    for (const WorkerResult& worker : outcome.result.workers) {
+      if (worker.dropped_out) iterations.push_back(static_cast<double>(worker.iterations));
+    }
   }
+  shares.dropped_out = dropped_out / count;
+  shares.dropout_iteration = sample_of(iterations).mean;
   return shares;
+}
+
+std::string dropouts_text(const BlockShares& shares) {
+  return fmt::format("{:.0f} of {} runs", shares.dropped_out * shares.runs, shares.runs);
+}
+
+void add_dropout_note(FigureOutcome& figure) {
+  // Rows that share their runs, such as a time and its speed-up, are named together.
+  std::vector<std::pair<std::string, std::string>> all;  // The runs, and the rows' names.
+  for (const FigureRow& row : figure.rows) {
+    if (!row.shares || !(row.shares->dropped_out > 0)) continue;
+    std::string runs =
+        fmt::format("at {}: {}, after {} iterations on average", short_number(row.x),
+                    dropouts_text(*row.shares), short_number(row.shares->dropout_iteration));
+    const auto known =
+        std::find_if(all.begin(), all.end(), [&](const auto& one) { return one.first == runs; });
+    if (known == all.end()) {
+      all.emplace_back(std::move(runs), fmt::format("\"{}\"", row.series));
+    } else {
+      known->second += fmt::format(" and \"{}\"", row.series);
+    }
+  }
+  if (all.empty()) return;
+  std::string note = fmt::format(
+      "In some runs a worker falls more windows behind than mitigation.history ({}, where the "
+      "figure sets no other) and leaves the job. The others train on, and all values are theirs "
+      "(docs/trio-figures.md). Rows with such runs: ",
+      MitigationSettings().history);
+  for (size_t i = 0; i < all.size(); i++) {
+    note += fmt::format("{}{} {}", i == 0 ? "" : "; ", all[i].second, all[i].first);
+  }
+  figure.notes.push_back(note + ".");
 }
 
 FigureRow sample_row(const FigureOptions& options, const char* figure, std::string series, double x,

@@ -80,6 +80,10 @@ using CellValue = std::function<double(const PointOutcome&)>;
 [[nodiscard]] Sample ratio_over(Cell numerator, Cell denominator, const CellValue& value);
 /// Returns the means of the cell's shares, over the repetitions that did not fail.
 [[nodiscard]] BlockShares shares_over(Cell cell);
+/// Returns in how many runs a worker left the job: "16 of 20 runs".
+[[nodiscard]] std::string dropouts_text(const BlockShares& shares);
+/// Adds a note that names the rows with runs in which a worker left the job, if there are any.
+void add_dropout_note(FigureOutcome& figure);
 
 /// Returns a row with the sample's mean; the row of a single value has no sample.
 [[nodiscard]] FigureRow sample_row(const FigureOptions& options, const char* figure,

@@ -27,7 +27,7 @@ struct System {
   const char* name;
   Backend backend;
   uint32_t elements;
-  uint32_t head_bytes;  ///< Of the protocol.
+  uint32_t head_bytes;  ///< Bytes of the protocol's header.
   /// The line's share that the paper computes for such packets (§5 "Supporting large packets");
   /// none for other systems than SwitchML.
   std::optional<double> framing_share = {};
@@ -59,13 +59,10 @@ std::span<const System> systems(const FigureOptions& options) {
   return std::span(kSystems).first(options.quick ? kSwitchmlSystems : kSystems.size());
 }
 
-uint64_t tensor_bytes(const FigureOptions& options) {
-  return options.quick ? kTensorBytesQuick : kTensorBytes;
-}
-
 /// In the order of rates, then systems, then workers.
 Result<std::vector<Point>> points(const FigureOptions& options) {
   std::vector<Result<Point>> made;
+  const uint64_t bytes = options.quick ? kTensorBytesQuick : kTensorBytes;
   for (const uint32_t gbps : kGbps) {
     for (const System& system : systems(options)) {
       const bool is_switchml = system.framing_share.has_value();
@@ -74,7 +71,7 @@ Result<std::vector<Point>> points(const FigureOptions& options) {
                                               .workers = workers,
                                               .gbps = gbps,
                                               .pool = is_switchml ? paper_pool(gbps) : kPeerWindow,
-                                              .tensor_bytes = tensor_bytes(options),
+                                              .tensor_bytes = bytes,
                                               .iterations = options.count_of(1),
                                               .rdma = system.rdma}));
       }
@@ -109,7 +106,7 @@ void add_paper(LinePlot& plot, const FigureOptions& options, uint32_t gbps) {
   }
 }
 
-FigureOutcome finish(const FigureOptions& options, std::span<const Point> /*points*/,
+FigureOutcome finish(const FigureOptions& options, std::span<const Point> points,
                      std::span<const PointOutcome> outcomes) {
   FigureOutcome figure;
   size_t next = 0;
@@ -125,8 +122,8 @@ FigureOutcome finish(const FigureOptions& options, std::span<const Point> /*poin
       const std::string name = system.name;
       PlotSeries line{.name = name, .points = {}};
       for (const uint32_t workers : kWorkers) {
-        const double ms = tensor_ms(outcomes[next++]);
-        const double goodput = static_cast<double>(tensor_bytes(options)) / 4 / (ms * 1e3);
+        const double ms = tensor_ms(outcomes[next]);
+        const double goodput = gradients_sent(points[next++].scenario) / (ms * 1e3);
         row(name, workers, goodput, "Melem/s");
         if (system.framing_share) {
           row(fmt::format("{} of the line", name), workers, goodput * 32 / (gbps * 1e3), "share");

@@ -100,34 +100,35 @@ FigureOutcome finish_inflation(const FigureOptions& options, std::span<const Poi
 
 // --- Figure 7 ------------------------------------------------------------------------------------
 
-Duration bin(const FigureOptions& options) { return options.quick ? kBinQuick : kBin; }
-
 Result<std::vector<Point>> timeline_points(const FigureOptions& options) {
   std::vector<Result<Point>> made;
   for (const double loss : kTimelineLoss) {
     add_loss(made, options, kSystems[0], loss,
-             {.link = "worker-0.0>switch.0", .bin = bin(options)});
+             {.link = "worker-0.0>switch.0", .bin = options.quick ? kBinQuick : kBin});
   }
   return all_or_error(std::move(made));
 }
 
-FigureOutcome finish_timeline(const FigureOptions& options, std::span<const Point> /*points*/,
+FigureOutcome finish_timeline(const FigureOptions& options, std::span<const Point> points,
                               std::span<const PointOutcome> outcomes) {
   FigureOutcome figure;
+  // All points differ in loss and seed alone.
+  const Scenario& scenario = points.front().scenario;
+  const double bin_ms = as_ms(scenario.timeline.bin);
   LinePlot plot = switchml_plot("SwitchML Figure 7: packets that worker 0 sends", "time (ms)",
-                                fmt::format("packets in {} ms", as_ms(bin(options))));
+                                fmt::format("packets in {} ms", bin_ms));
   CellReader cells(options, outcomes);
   double last_ms = 0;
   for (const double loss : kTimelineLoss) {
     const Cell cell = next_cell(cells, loss);
     const std::string name = fmt::format("loss {} %", loss * 100);
-    PlotSeries line{.name = fmt::format("{}, {}", name_of(kSystems[0]), name), .points = {}};
+    PlotSeries line{.name = fmt::format("{}, {}", name_of(scenario.backend), name), .points = {}};
     double at_ms = 0;
     for (const uint64_t packets : cell[0].result.timeline) {
       const auto count = static_cast<double>(packets);
       figure.rows.push_back(figure_row(options, "switchml-7", name, at_ms, count, "packets"));
       line.points.push_back({at_ms, count});
-      at_ms += as_ms(bin(options));
+      at_ms += bin_ms;
     }
     const Sample time = sample_over(cell, tensor_ms);
     last_ms = time.mean;

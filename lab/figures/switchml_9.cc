@@ -67,7 +67,7 @@ void add_paper_pool(LinePlot& plot) {
                          .reference = true});
 }
 
-FigureOutcome finish(const FigureOptions& options, std::span<const Point> /*points*/,
+FigureOutcome finish(const FigureOptions& options, std::span<const Point> points,
                      std::span<const PointOutcome> outcomes) {
   FigureOutcome figure;
   const auto plot = [](const char* of, const char* unit) {
@@ -77,7 +77,8 @@ FigureOutcome finish(const FigureOptions& options, std::span<const Point> /*poin
   figure.plots = {plot("time of an aggregation", "ms"), plot("round trip of a packet", "us")};
   size_t next = 0;
   for (const Variation& variation : kVariations) {
-    PlotSeries times{.name = fmt::format("switchml-256, {}", variation.name), .points = {}};
+    const std::string& backend = name_of(points[next].scenario.backend);
+    PlotSeries times{.name = fmt::format("{}, {}", backend, variation.name), .points = {}};
     PlotSeries trips = times;
     for (const double pool : pools(options)) {
       const PointOutcome& outcome = outcomes[next++];

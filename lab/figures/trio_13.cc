@@ -23,8 +23,9 @@ constexpr char kName[] = "trio-13";
 
 struct PaperModel {
   Model model;
-  double speedup;     ///< At p = 16 %. Source: Trio paper §6.2.
-  size_t kind_count;  ///< Settings of kKindSettings that are measured, up to one that meets it.
+  double speedup;  ///< At p = 16 %. Source: Trio paper §6.2.
+  size_t
+      favourable_count;  ///< Number of kFavourableSettings to measure; the last one meets the paper.
 };
 constexpr std::array<PaperModel, 3> kModels{
     {{Model::kResnet50, 1.72, 1}, {Model::kDensenet161, 1.75, 1}, {Model::kVgg11, 1.80, 2}}};
@@ -38,11 +39,12 @@ constexpr std::array<uint32_t, 4> kSystemsOfRedrawn{kWaiting, kSwitchml, kTrioSk
 constexpr std::array<uint32_t, 3> kSystemsOfSameSleeper{kWaiting, kTrioSkip, kTrioCompute};
 
 /// Fewer than the figure's: they give means, not samples of the paper's size.
-constexpr uint32_t kKindIterations = 20;
-constexpr std::array<uint32_t, 3> kKindSystems{kWaiting, kTrioSkip, kTrioCompute};
+constexpr uint32_t kFavourableIterations = 20;
+constexpr std::array<uint32_t, 3> kFavourableSystems{kWaiting, kTrioSkip, kTrioCompute};
 
-std::span<const KindSetting> kind_settings(const FigureOptions& options, const PaperModel& model) {
-  return std::span(kKindSettings).first(options.quick ? 0 : model.kind_count);
+std::span<const FavourableSetting> favourable_settings(const FigureOptions& options,
+                                                       const PaperModel& model) {
+  return std::span(kFavourableSettings).first(options.quick ? 0 : model.favourable_count);
 }
 
 std::span<const uint32_t> percents(const FigureOptions& options) {
@@ -68,8 +70,8 @@ Scenario straggling_scenario(const StragglingSystem& system, Model model, uint32
 }
 
 /// For each model: the ideal; the systems without stragglers; at each probability and reading its
-/// systems; SwitchML that resends; the kind settings. Each model has its own block of seeds; all
-/// systems meet the same stragglers.
+/// systems; SwitchML that resends; the favourable settings. Each model has its own block of seeds;
+/// all systems meet the same stragglers.
 Result<std::vector<Point>> points(const FigureOptions& options) {
   std::vector<Result<Point>> made;
   const uint32_t iterations = options.count_of(kIterations, kIterationsQuick);
@@ -99,11 +101,13 @@ Result<std::vector<Point>> points(const FigureOptions& options) {
     add_point(made, first_of(options, block), label(resending, kPaperPercent, ""),
               straggling_scenario(resending, model, iterations, kStragglerReadings[0].pattern,
                                   kPaperPercent));
-    for (const KindSetting& setting : kind_settings(options, kModels[block])) {
-      for (const uint32_t index : kKindSystems) {
+    for (const FavourableSetting& setting : favourable_settings(options, kModels[block])) {
+      for (const uint32_t index : kFavourableSystems) {
         const StragglingSystem& system = kStragglingSystems[index];
-        add_cell(made, options, fmt::format("{} {}, {}", name_of(model), system.name, setting.name),
-                 kind_scenario(setting, system, model, options.count_of(kKindIterations)), block);
+        add_cell(
+            made, options, fmt::format("{} {}, {}", name_of(model), system.name, setting.name),
+            favourable_scenario(setting, system, model, options.count_of(kFavourableIterations)),
+            block);
       }
     }
   }
@@ -127,13 +131,19 @@ class ModelRows {
     read(cells);
     for (const uint32_t percent : percents(options)) add_percent(percent);
     add_time("switchml-256 resending", kPaperPercent, resending_);
-    add_kind();
+    add_favourable();
     add_plot();
   }
 
  private:
   /// The systems at one probability and reading; empty where they did not run.
   using Systems = std::array<Cell, kStragglingSystems.size()>;
+  /// A favourable setting's outcomes.
+  struct FavourableCells {
+    const FavourableSetting* setting;
+    Cell waiting;
+    std::array<Cell, 2> trio;  ///< By kWays.
+  };
 
   void read(CellReader& cells) {
     Systems calm;
@@ -149,10 +159,10 @@ class ModelRows {
       }
     }
     resending_ = cells.next_point();
-    for (const KindSetting& setting : kind_settings(options_, model_)) {
-      std::array<Cell, kKindSystems.size()> read;
+    for (const FavourableSetting& setting : favourable_settings(options_, model_)) {
+      std::array<Cell, kFavourableSystems.size()> read;
       for (Cell& cell : read) cell = cells.next();
-      kind_.push_back({.setting = &setting, .waiting = read[0], .trio = {read[1], read[2]}});
+      favourable_.push_back({.setting = &setting, .waiting = read[0], .trio = {read[1], read[2]}});
     }
   }
 
@@ -188,9 +198,8 @@ class ModelRows {
   /// @param free The speed-up of free mitigation.
   [[nodiscard]] std::string cause_of(size_t way, Cell trio, const Sample& free) const {
     std::vector<SettingValue> settings;
-    for (const KindCells& kind : kind_) {
-      settings.push_back(
-          value_with(*kind.setting, ratio_over(kind.waiting, kind.trio[way], iteration_ms)));
+    for (const FavourableCells& kind : favourable_) {
+      settings.push_back(value_of_kind(kind, way));
     }
     const CatchUp catch_up = kStragglingSystems[kTrioSkip + way].catch_up;
     const double windows =
@@ -200,22 +209,39 @@ class ModelRows {
         fmt::format("{}, each of about {:.0f} windows of an iteration of {:.0f} ms waits for a "
                     "timeout of {:.0f} ms or more. Free mitigation (a timeout of no time) gives "
                     "{:.2f}, and {:.2f} in the highest sample.",
-                    when_timeouts(catch_up, shares_over(trio).degraded, kPaperProbability), windows,
+                    when_timeouts(catch_up, shares_over(trio), kPaperProbability), windows,
                     iteration_ms(ideal_[0]), as_ms(scenario_.mitigation.timeout), free.mean,
                     free.high),
         model_.speedup, settings);
   }
 
-  void add_kind() {
-    for (const KindCells& kind : kind_) {
-      const KindSetting& setting = *kind.setting;
+  void add_favourable() {
+    for (const FavourableCells& kind : favourable_) {
+      const FavourableSetting& setting = *kind.setting;
       for (const size_t way : {kSkip, kCompute}) {
         FigureRow& row =
             add_row(fmt::format("speed-up {}, {}", kWays[way], setting.name), setting.percent,
                     kind.trio[way], ratio_over(kind.waiting, kind.trio[way], iteration_ms), "x");
-        if (setting.is_papers()) row.paper = model_.speedup;
+        if (!setting.is_papers()) continue;
+        compare_with_paper(options_, row, model_.speedup, cause_of_kind(kind, way));
       }
     }
+  }
+
+  [[nodiscard]] static SettingValue value_of_kind(const FavourableCells& kind, size_t way) {
+    return value_with(*kind.setting, ratio_over(kind.waiting, kind.trio[way], iteration_ms),
+                      shares_over(kind.trio[way]));
+  }
+
+  /// Returns why a favourable setting differs from the paper's value, and what a probability that
+  /// the paper does not have gives.
+  [[nodiscard]] std::string cause_of_kind(const FavourableCells& kind, size_t way) const {
+    std::vector<SettingValue> others;
+    for (const FavourableCells& other : favourable_) {
+      if (!other.setting->is_papers()) others.push_back(value_of_kind(other, way));
+    }
+    return cause_with_settings(cause_with(*kind.setting, shares_over(kind.trio[way])),
+                               model_.speedup, others);
   }
 
   void add_plot() {
@@ -279,13 +305,6 @@ class ModelRows {
   static constexpr std::array<const char*, 2> kWays{"skip", "compute"};
   static_assert(kTrioCompute == kTrioSkip + kCompute);
 
-  /// A kind setting's outcomes.
-  struct KindCells {
-    const KindSetting* setting;
-    Cell waiting;
-    std::array<Cell, 2> trio;  ///< By kWays.
-  };
-
   const FigureOptions& options_;
   const FigureOptions first_options_;
   const PaperModel& model_;
@@ -296,7 +315,7 @@ class ModelRows {
   const Cell ideal_;
   std::map<uint32_t, std::array<Systems, kStragglerReadings.size()>> systems_;  ///< By percent.
   Cell resending_;
-  std::vector<KindCells> kind_;
+  std::vector<FavourableCells> favourable_;
   SharePlot shares_;
 };
 
@@ -305,11 +324,11 @@ std::string samples_note(const FigureOptions& options) {
   const uint32_t iterations = options.count_of(kIterations, kIterationsQuick);
   std::string note = fmt::format("{}; lowest and highest of samples of {} iterations (paper: {}).",
                                  seeds_text(options), iterations, kIterations);
-  if (!kind_settings(options, kModels[0]).empty()) {
+  if (!favourable_settings(options, kModels[0]).empty()) {
     note += fmt::format(
         " Rows with 700 ms of computation have samples of {} iterations: the fewer iterations, the "
         "wider the range.",
-        options.count_of(kKindIterations));
+        options.count_of(kFavourableIterations));
   }
   return note + " The paper states only the speed-ups at 16 % in its text.";
 }
@@ -332,6 +351,7 @@ FigureOutcome finish(const FigureOptions& options, std::span<const Point> points
       "it computes them all. Each point of an iteration draws the worker that may sleep; \"same "
       "sleeper\": it is always the same one.",
       samples_note(options)};
+  add_dropout_note(figure);
   return figure;
 }
 

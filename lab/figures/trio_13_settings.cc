@@ -106,6 +106,7 @@ FigureOutcome finish(const FigureOptions& options, std::span<const Point> /*poin
       fmt::format("The baseline is a switch that waits, with the same stragglers. "
                   "{}.",
                   seeds_text(options))};
+  add_dropout_note(figure);
   return figure;
 }
 

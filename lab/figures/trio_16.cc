@@ -78,7 +78,8 @@ FigureOutcome finish(const FigureOptions& options, std::span<const Point> points
       return as_us(run.aggregators.at(0).latency.mean);
     });
     // Every gradient of every server is one add (Trio paper §6.3).
-    const double adds = static_cast<double>(blocks_of(options, window)) * gradients * kWorkers;
+    const Scenario& scenario = points[i].scenario;
+    const double adds = gradients_sent(scenario) * scenario.workers * scenario.iterations;
     const double adds_per_ns =
         value_of(outcomes[i], [adds](const RunResult& run) { return adds / as_ns(run.total); });
     figure.rows.push_back({.figure = "trio-16",

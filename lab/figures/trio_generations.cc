@@ -113,7 +113,9 @@ FigureOutcome finish(const FigureOptions& options, std::span<const Point> points
   Rates rates(options, figure, plot);
   for (const char* name : kPrograms) add_program(options, name, figure, rates);
   for (size_t i = 0; i < points.size(); i++) {
-    const double packets = static_cast<double>(blocks_of(options)) * kWorkers;
+    const Scenario& scenario = points[i].scenario;
+    const double packets =
+        gradients_sent(scenario) / scenario.gradients * scenario.workers * scenario.iterations;
     const double mpps = value_of(
         outcomes[i], [packets](const RunResult& run) { return packets / as_us(run.total); });
     rates.add("Trio-ML, 1024 gradients", static_cast<uint32_t>(i + 1), mpps,

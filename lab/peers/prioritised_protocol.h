@@ -29,7 +29,7 @@ class PrioritisedProtocol final : public ProtocolGroup {
   PrioritisedProtocol(std::span<const host::ProtocolFactory> streams, uint8_t job_id,
                       uint64_t nonce, Instant now);
 
-  /// A tensor with a larger priority than the last stream's goes with it.
+  /// Submits to the stream of the tensor's priority; larger priorities use the last stream.
   void submit(host::Transfer& transfer, Instant now) override;
   [[nodiscard]] bool accepts_from(const Endpoint& from) const override;
   std::optional<Duration> on_packet(const host::Incoming& packet, Instant now) override;

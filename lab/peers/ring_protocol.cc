@@ -100,7 +100,7 @@ uint32_t RingProtocol::chunk_of(uint32_t rank, uint32_t step) const {
   return (rank + 2 * config_.world - step) % config_.world;
 }
 
-bool RingProtocol::is_flying(const Cursor& cursor) const {
+bool RingProtocol::is_in_flight(const Cursor& cursor) const {
   return cursor.number - first_number_ < transfers_.size();
 }
 
@@ -112,7 +112,7 @@ const RingProtocol::Flight& RingProtocol::flight_of(const Cursor& cursor) const 
 }
 
 void RingProtocol::settle(Cursor& cursor, uint32_t rank) const {
-  while (is_flying(cursor)) {
+  while (is_in_flight(cursor)) {
     const uint64_t blocks = flight_of(cursor).blocks;
     for (; cursor.step < steps(); cursor.step++, cursor.index = 0) {
       const uint32_t chunk = chunk_of(rank, cursor.step);
@@ -130,7 +130,7 @@ uint64_t RingProtocol::block_at(const Cursor& cursor, uint32_t rank) const {
 /// After the first step, a packet to the right is one that arrived from the left in the previous
 /// step.
 bool RingProtocol::out_is_ready() {
-  if (!is_flying(out_)) return false;
+  if (!is_in_flight(out_)) return false;
   if (out_.step == 0) return true;
   if (in_.number != out_.number) return in_.number > out_.number;
   return in_.step >= out_.step || (in_.step + 1 == out_.step && in_.index > out_.index);
@@ -224,7 +224,7 @@ void RingProtocol::use_what_came(Instant now) {
   const uint64_t before = in_.number;
   const bool was_held = received_.is_full();
   bool used = false;
-  while (phase_ != Phase::kEnded && received_.has_next() && is_flying(in_)) {
+  while (phase_ != Phase::kEnded && received_.has_next() && is_in_flight(in_)) {
     if (!use(received_.used())) return;
     received_.use_next();
     used = true;

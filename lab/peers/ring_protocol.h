@@ -97,7 +97,7 @@ class RingProtocol final : public host::TensorProtocol {
   [[nodiscard]] uint64_t block_at(const Cursor& cursor, uint32_t rank) const;
   /// Advances the cursor past chunks without packets, to a tensor in flight if there is one.
   void settle(Cursor& cursor, uint32_t rank) const;
-  [[nodiscard]] bool is_flying(const Cursor& cursor) const;
+  [[nodiscard]] bool is_in_flight(const Cursor& cursor) const;
   [[nodiscard]] Flight& flight_of(const Cursor& cursor);
   [[nodiscard]] const Flight& flight_of(const Cursor& cursor) const;
   [[nodiscard]] bool out_is_ready();

@@ -38,7 +38,7 @@ struct MachineRun {
 void judge_outcomes(const MachineRun& run, uint64_t packets, std::vector<std::string>& breaches);
 
 /// Requires that the records hold each accounted packet once, and no flow more than it sent.
-/// Without a refusal they hold all that each flow sent.
+/// Unless packets were refused, the records hold all packets of each flow.
 void judge_records(const MachineRun& run, std::span<const WirePacket> packets,
                    std::vector<std::string>& breaches);
 

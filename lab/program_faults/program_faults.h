@@ -44,16 +44,16 @@ struct ProgramFaultPlan {
   uint64_t seed = 0;
   traffic::Config traffic;
   std::array<double, kWireFaultCount> rates{};  ///< Probability per packet; 0: never.
-  std::vector<WrittenKey> settings;             ///< Of the program.
+  std::vector<WrittenKey> settings;             ///< Settings of the program.
 };
 [[nodiscard]] ProgramFaultPlan draw_program_plan(std::string_view program, uint64_t seed);
 
 struct ProgramFaultResult {
   uint64_t seed = 0;
-  uint64_t packets = 0;  ///< That reached the program.
+  uint64_t packets = 0;  ///< Packets that reached the program.
   std::array<uint64_t, kWireFaultCount> faults{};
-  uint64_t refused_packets = 0;       ///< Of flows for which the store had no room, both machines.
-  uint64_t digest = 0;                ///< Of the files that both machines wrote.
+  uint64_t refused_packets = 0;       ///< Packets of flows without room in a store, both machines.
+  uint64_t digest = 0;                ///< Digest of the files that both machines wrote.
   std::vector<std::string> breaches;  ///< Broken promises, one line each.
 };
 
@@ -73,7 +73,7 @@ struct ProgramCampaignReport {
   uint64_t failed_seeds = 0;
   uint64_t packets = 0;
   uint64_t refused_packets = 0;
-  uint64_t digest = 0;  ///< Of all runs, in any order.
+  uint64_t digest = 0;  ///< Digest of all runs, in any order.
   std::array<uint64_t, kWireFaultCount> faults{};
   std::vector<ProgramFaultResult> failures;  ///< The first kProgramFailuresMax, by seed.
 };

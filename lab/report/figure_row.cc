@@ -29,12 +29,14 @@ std::string percent(double share) {
 struct Columns {
   bool samples = false;
   bool shares = false;
+  bool dropouts = false;                  ///< A worker left the job in some run.
   std::vector<std::string> explanations;  ///< Each once.
 
   explicit Columns(std::span<const FigureRow> rows) {
     for (const FigureRow& row : rows) {
       samples |= row.sample.has_value();
       shares |= row.shares.has_value();
+      dropouts |= row.shares && row.shares->dropped_out > 0;
       if (!row.explained.empty() && number_of(row.explained) > explanations.size()) {
         explanations.push_back(row.explained);
       }
@@ -51,6 +53,7 @@ std::vector<std::string> table_head(const Columns& columns, const std::string& x
   std::vector<std::string> cells{"series", x_name, "paper", "here", "ratio", "unit"};
   if (columns.samples) cells.insert(cells.end(), {"std. error", "lowest", "highest", "seeds"});
   if (columns.shares) cells.insert(cells.end(), {"degraded", "skipped", "missed"});
+  if (columns.dropouts) cells.emplace_back("dropped out");
   return cells;
 }
 
@@ -76,6 +79,7 @@ std::vector<std::string> table_line(const FigureRow& row, const Columns& columns
   } else if (columns.shares) {
     cells.insert(cells.end(), 3, "-");
   }
+  if (columns.dropouts) cells.push_back(row.shares ? percent(row.shares->dropped_out) : "-");
   return cells;
 }
 
@@ -104,6 +108,8 @@ Json row_json(const FigureRow& row) {
           {"degraded", share(&BlockShares::degraded)},
           {"skipped", share(&BlockShares::skipped)},
           {"missed", share(&BlockShares::missed)},
+          {"dropped_out", share(&BlockShares::dropped_out)},
+          {"dropout_iteration", share(&BlockShares::dropout_iteration)},
           {"explained", row.explained.empty() ? Json(nullptr) : Json(row.explained)},
           {"seed", row.seed},
           {"settings", row.settings.empty() ? Json(nullptr) : Json(row.settings)},

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -20,11 +21,17 @@
 
 namespace tributary::lab {
 
-/// Shares of the results that workers received, from 0 to 1.
+/// Shares of the results that workers received, and the workers that left the job.
 struct BlockShares {
   double degraded = 0;  ///< The sum lacks a worker.
   double skipped = 0;   ///< Some worker received without computing, to catch up.
   double missed = 0;    ///< The sum never reached the worker.
+  /// Share of the runs in which a worker left the job. The others trained on, and all values are
+  /// theirs.
+  double dropped_out = 0;
+  /// Mean number of iterations that such a worker ended; not a number if none left.
+  double dropout_iteration = std::numeric_limits<double>::quiet_NaN();
+  uint32_t runs = 0;  ///< Behind the shares.
 };
 
 struct FigureRow {
@@ -34,13 +41,13 @@ struct FigureRow {
   std::optional<double> paper = {};  ///< The value in the paper's text, if any.
   double here = 0.0;
   std::string unit = {};
-  /// Of `here` over repetitions with seeds of their own; empty for a single run.
+  /// Statistics of `here` over repetitions with different seeds; empty for a single run.
   std::optional<Sample> sample = {};
-  std::optional<BlockShares> shares = {};  ///< Of the runs behind `here`.
+  std::optional<BlockShares> shares = {};  ///< Shares in the runs behind `here`.
   /// The measured cause of the distance from the paper, and the setting without it.
   std::string explained = {};
   uint64_t seed = 0;              ///< The first run's seed, to repeat it.
-  std::string settings = {};      ///< Of the user, over the figure's own: "workers=2 iterations=5".
+  std::string settings = {};      ///< The user's, over the figure's own: "workers=2 iterations=5".
   std::string model_digest = {};  ///< model_digest() (lab/sweep/model_digest.h).
 };
 
@@ -54,13 +61,15 @@ struct RowTable {
 [[nodiscard]] RowTable table_of(std::span<const FigureRow> rows, const std::string& x_name);
 
 /// Returns a table with the columns series, x, paper, here, ratio (here / paper), unit. Columns of
-/// samples (standard error, lowest and highest) and of shares follow if some row has them, then the
-/// explanations as numbered lines. `x_name` is the second column's heading. Ends with a newline.
+/// samples (standard error, lowest and highest), of shares, and of dropouts if any worker left the
+/// job, follow if some row has them, then the explanations as numbered lines. `x_name` is the
+/// second column's heading. Ends with a newline.
 [[nodiscard]] std::string as_table(std::span<const FigureRow> rows, const std::string& x_name);
 
 /// Returns an array of objects, one row per line, with the keys figure, series, x, paper, here,
 /// unit, spread (standard deviation), standard_error, low, high, seeds, degraded, skipped, missed,
-/// explained, seed, settings and model_digest. Values that a row lacks are null.
+/// dropped_out, dropout_iteration, explained, seed, settings and model_digest. Values that a row
+/// lacks are null.
 [[nodiscard]] std::string as_json(std::span<const FigureRow> rows);
 
 /// Returns a line of names and one line per row (RFC 4180); the columns are the JSON keys.

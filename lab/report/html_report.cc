@@ -68,6 +68,18 @@ std::string seeds_text(const ReportFigure& figure) {
   return fmt::format("seeds {} to {}", figure.seed_first, figure.seed_last);
 }
 
+void add_warnings(const ReportFigure& figure, std::string& html) {
+  if (figure.warnings.runs() == 0) return;
+  const auto out = std::back_inserter(html);
+  fmt::format_to(out, "<details><summary>{} of {} runs have warnings, of {} {}</summary>\n<ul>\n",
+                 figure.warnings.runs(), figure.points, figure.warnings.kinds().size(),
+                 figure.warnings.kinds().size() == 1 ? "kind" : "kinds");
+  for (const WarningKind& kind : figure.warnings.kinds()) {
+    fmt::format_to(out, "<li>{} times, first in {}</li>\n", kind.count, escaped(kind.first));
+  }
+  html += "</ul>\n</details>\n";
+}
+
 void add_figure(const Report& report, const ReportFigure& figure, std::string& html) {
   const auto out = std::back_inserter(html);
   const std::string name = escaped(figure.name);
@@ -85,6 +97,7 @@ void add_figure(const Report& report, const ReportFigure& figure, std::string& h
     }
     html += "</ul>\n";
   }
+  add_warnings(figure, html);
   if (figure.has_plots) {
     fmt::format_to(out, "<p><a href=\"{0}.svg\"><img src=\"{0}.svg\" alt=\"{1}\"></a></p>\n", name,
                    escaped(figure.description));

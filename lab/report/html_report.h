@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "lab/report/figure_row.h"
+#include "lab/report/warning_kinds.h"
 
 namespace tributary::lab {
 
@@ -30,6 +31,7 @@ struct ReportFigure {
   std::vector<std::string> notes = {};
   /// Points that failed, with their reasons. Rows that need them have no value.
   std::vector<std::string> failures = {};
+  WarningKinds warnings = {};
   bool has_plots = false;
 };
 

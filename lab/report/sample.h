@@ -16,7 +16,7 @@ struct Sample {
   uint32_t count = 0;
   double mean = 0;
   double deviation = 0;       ///< Standard deviation of one repetition (n - 1); 0 for one.
-  double standard_error = 0;  ///< Of the mean: deviation / sqrt(count).
+  double standard_error = 0;  ///< Standard error of the mean: deviation / sqrt(count).
   double low = 0;             ///< Smallest value.
   double high = 0;            ///< Largest value.
 };

@@ -26,7 +26,7 @@ constexpr double kBottom = 52;
 constexpr size_t kMarkedPointsMax = 24;
 constexpr size_t kMarkersOfLongLine = 10;
 constexpr double kMarkerRadius = 3.5;
-constexpr double kMarkRadius = 5;  ///< Of points without a line.
+constexpr double kMarkRadius = 5;  ///< Radius of points without a line.
 
 /// By variant of a system, repeated cyclically.
 constexpr std::array<std::string_view, 6> kDashes = {"none",     "8 4", "2 3",

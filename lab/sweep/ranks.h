@@ -18,7 +18,7 @@ namespace tributary::lab {
 
 class Ranks {
  public:
-  /// Once in a process.
+  /// Joins the launcher's ranks. Call it once in a process.
   static Result<Ranks> join();
   Ranks(Ranks&& other) noexcept;
   Ranks& operator=(Ranks&&) = delete;

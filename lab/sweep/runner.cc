@@ -182,7 +182,9 @@ Result<RunnerOutcome> run_points(std::span<const Point> points, const RunnerOpti
   work.run(mine);
   if (options.ranks != nullptr) options.ranks->wait_for_all();
   if (const Result<void> verdict = work.verdict(); !verdict) return tl::unexpected(verdict.error());
-  if (const Result<void> read = store.reload(); !read) return tl::unexpected(read.error());
+  if (options.ranks != nullptr && options.ranks->count() > 1) {
+    if (const Result<void> read = store.reload(); !read) return tl::unexpected(read.error());
+  }
   RunnerOutcome outcome = work.collect();
   outcome.outdated = outdated;
   outcome.kept_in = options.directory;

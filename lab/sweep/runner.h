@@ -30,7 +30,7 @@ namespace tributary::lab {
 struct RunnerOptions {
   uint32_t threads = 0;        ///< 0: as many as cores (under mpirun: 1).
   std::string directory = {};  ///< Keeps finished points; empty to keep none.
-  /// Where finished points are kept if the run is stopped and `directory` is empty; may be empty.
+  /// Keeps finished points if the run is stopped and `directory` is empty; may be empty.
   std::string directory_if_stopped = {};
   const std::atomic<bool>* stop = nullptr;  ///< Once true, no further point begins.
   Ranks* ranks = nullptr;                   ///< Null for this process alone.

@@ -49,7 +49,7 @@ constexpr Plotted kPlotted[] = {
 
 /// A combination of swept values, and the outcomes of its repetitions.
 struct Cell {
-  Json values;  ///< Of sweep.keys.
+  Json values;  ///< Values of sweep.keys.
   const Scenario* scenario;
   std::vector<const RunResult*> results;
 

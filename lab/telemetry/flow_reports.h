@@ -17,7 +17,7 @@
 
 namespace tributary::lab {
 
-/// How well a controller found the large flows.
+/// The accuracy with which a controller found the large flows.
 struct FlowScore {
   double recall = 0;  ///< Share of the large flows that it found.
   uint64_t false_positives = 0;

@@ -82,7 +82,7 @@ struct TelemetryRow {
 
 struct TelemetryResult {
   uint64_t packets = 0;
-  uint64_t flows = 0;  ///< Of the whole trace, churn included.
+  uint64_t flows = 0;  ///< Flows of the whole trace, churn included.
   uint64_t large_flows = 0;
   uint64_t threshold = 0;  ///< Packets of the smallest large flow.
   std::vector<TelemetryRow> rows;

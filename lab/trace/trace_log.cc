@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Returns the meaning of a line's first word, for readers who do not know the chips.
+/// Returns the meaning of a line's first word, for readers new to the chips.
 const char* meaning(TraceKind kind) {
   switch (kind) {
     case TraceKind::kArrive:

@@ -49,7 +49,7 @@ class VirtualTraining final : public TensorExchange {
   struct Progress {
     uint32_t iteration;  ///< From 0.
     Instant at;          ///< Time at which the median worker ended it.
-    double accuracy;     ///< Of the worker's parameters; averaging, of the last mean.
+    double accuracy;     ///< Accuracy of the worker's parameters; averaging, of the last mean.
   };
 
   explicit VirtualTraining(const TrainingConfig& config);

@@ -21,7 +21,7 @@ namespace tributary::lab {
 
 struct DnnTensor {
   uint64_t elements;
-  uint64_t multiply_adds;  ///< Of the layer that a weight belongs to; 0 for biases and norms.
+  uint64_t multiply_adds;  ///< Work of the layer that a weight belongs to; 0 for biases and norms.
 };
 
 struct DnnShape {

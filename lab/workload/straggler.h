@@ -60,7 +60,7 @@ struct StragglerKind {
   Straggling id;
   Choice choice;
   bool needs_typical_iteration = false;
-  /// Without mitigation no worker would make progress.
+  /// True if no worker would make progress without mitigation.
   bool needs_mitigation = false;
   Result<std::unique_ptr<StragglerPattern>> (*make)(const PatternTerms& terms);
 };

@@ -111,6 +111,32 @@ TEST(SharedScenarioFile, FlagsWinOverEveryJob) {
   EXPECT_EQ(scenario.jobs[0].scenario.workers, 3U);
 }
 
+TEST(SharedScenarioFile, KeysAboveTheJobsAndFlagsHaveAnEffectInAJob) {
+  const std::string jobs =
+      "[[job]]\nname = \"a\"\nworkers = 2\n[[job]]\nname = \"b\"\nworkers = 2\n";
+  const auto flags_refusal = [&](const std::string& text, std::vector<WrittenKey> flags) {
+    const auto scenario = read_shared_scenario(
+        testing::ScratchDirectory().file("mix.toml", "workers = 4\n" + text), flags);
+    return scenario ? "accepted" : scenario.error().text;
+  };
+  const WrittenKey factor{.name = "straggler.factor", .text = "5", .where = "--straggler.factor"};
+  const WrittenKey pool{.name = "switchml.pool", .text = "7", .where = "--switchml.pool"};
+  EXPECT_EQ(flags_refusal(jobs, {factor}),
+            "--straggler.factor: straggler.factor=5 has no effect in any job; allowed: any with "
+            "straggler.pattern=fail-slow");
+  EXPECT_THAT(flags_refusal(jobs, {pool}), HasSubstr("switchml.pool=7 has no effect in any job"));
+  EXPECT_EQ(refusal("workers = 4\nstraggler.factor = 7\n" + jobs),
+            "mix.toml:2: straggler.factor=7 has no effect in any job; allowed: any with "
+            "straggler.pattern=fail-slow");
+  EXPECT_THAT(refusal("workers = 4\nspines = 3\n" + jobs),
+              HasSubstr("mix.toml:2: spines=3 has no effect in any job"));
+  // One job in which it has an effect is enough.
+  const std::string slow = "straggler.pattern = \"fail-slow\"\n";
+  EXPECT_EQ(flags_refusal(jobs + slow, {factor}), "accepted");
+  EXPECT_EQ(refusal("workers = 4\nstraggler.factor = 7\n" + jobs + slow), "accepted");
+  EXPECT_EQ(refusal("workers = 4\ntopology = \"leaf-spine\"\nspines = 3\n" + jobs), "accepted");
+}
+
 TEST(SharedScenarioFile, TextReadsBackAsTheSameScenario) {
   const SharedScenario scenario = accepted(kTwoJobs);
   const std::string text = shared_scenario_text(scenario);

@@ -376,7 +376,8 @@ TEST(StragglingRun, LimitErrorNamesUnfinishedWorkers) {
   const auto result = run_scenario(scenario);
   ASSERT_FALSE(result.has_value());
   EXPECT_EQ(result.error().text,
-            "worker 3 is not done after 0.500 s of virtual time: it computes iteration 0");
+            "worker 3 is not done after 0.500 s of virtual time: it computes iteration 0; limit_s "
+            "sets another limit");
 }
 
 TEST(StragglingRun, DeadlineErrorNamesTheMissingWorker) {

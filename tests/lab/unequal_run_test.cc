@@ -75,6 +75,17 @@ TEST(UnequalRun, LongestComputationEndsAtTheLimit) {
       << result.error().text;
 }
 
+// 20 iterations with 2 x 2^20 bytes each: 336 Mbit, 16.8 s at 20 Mbit/s. At the links' rate the
+// limit would be 20 x (25 x 10 + 17) ms, four deadlines of 1 s and 0.6 s for a pause: 9.9 s.
+TEST(UnequalRun, SlowNicMovesTheLimit) {
+  Scenario scenario = four_workers(Backend::kWaitingSwitch);
+  scenario.host.deadline = seconds(1);
+  scenario.host.nic_bits_per_s = 20'000'000;
+  const RunResult result = run_well(scenario);
+  EXPECT_EQ(result.iterations.size(), scenario.iterations);
+  EXPECT_GT(result.total, milliseconds(16'777));
+}
+
 TEST(UnequalRun, BackgroundFlowRunsAtBothEndsOfItsRange) {
   Scenario scenario = four_workers(Backend::kWaitingSwitch);
   scenario.iterations = 2;

@@ -221,13 +221,39 @@ def trio_13(results: dict) -> str:
                   "paper", *SHARES], lines)
 
 
-SHARES = ["degraded, skips", "skipped, skips", "degraded, computes"]
+def trio_13_kind(results: dict) -> str:
+    """Returns the rows with 700 ms of computation."""
+    rows = Rows(only(results))
+    setting = "same sleeper, timeout 1 ms, 700 ms of computation"
+    lines = []
+    for model, shown in MODELS.items():
+        for suffix in (setting, f"{setting}, p = 20 %"):
+            for x in rows.xs(f"{model} speed-up skip, {suffix}"):
+                skip, compute = (rows.at(f"{model} speed-up {way}, {suffix}", x)
+                                 for way in ("skip", "compute"))
+                lines.append([shown, f"{plain(x)} %", _with_error(skip), _with_error(compute),
+                              *_shares(skip, compute)])
+    return table(["network", "p", "speed-up, skips", "speed-up, computes", *SHARES], lines)
+
+
+SHARES = ["degraded, skips", "skipped, skips", "degraded, computes", "runs that a worker left, computes"]
 
 
 def _shares(skip: dict, compute: dict) -> list[str]:
     """Returns the cells of SHARES. Workers that compute skip nothing, and no sum is missed here."""
     assert compute["skipped"] == skip["missed"] == compute["missed"] == 0
-    return [percent(skip["degraded"], 3), percent(skip["skipped"], 3), percent(compute["degraded"], 3)]
+    return [percent(skip["degraded"], 3), percent(skip["skipped"], 3), percent(compute["degraded"], 3),
+            _left(skip, compute)]
+
+
+def _left(skip: dict, compute: dict) -> str:
+    """Returns the share of runs in which a worker that computes left the job, and of those in which
+    one that skips did, if any. Results of older versions do not know it."""
+    of_skip, of_compute = (row.get("dropped_out") for row in (skip, compute))
+    if of_compute is None:
+        return NONE
+    left = percent(of_compute, 3)
+    return f"{left} (skips: {percent(of_skip, 3)})" if of_skip else left
 
 
 def _with_error(row: dict) -> str:
@@ -404,6 +430,7 @@ VIEWS = {
     "trio-12": trio_12,
     "trio-13": trio_13,
     "trio-13-iteration": trio_13_iteration,
+    "trio-13-kind": trio_13_kind,
     "trio-13-settings": trio_13_settings,
     "trio-14": trio_14,
     "trio-15": trio_15,

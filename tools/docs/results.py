@@ -15,6 +15,8 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
+from docs.rows import AGREES_WITHIN
+
 GROUPS = ("lab", "engine", "race", "training")
 FOLDER = Path("docs/results")
 
@@ -88,6 +90,23 @@ def load_machine(root: Path, name: str) -> dict | None:
     """Returns the machine that measured a result, or None for a result without that file."""
     path = root / FOLDER / f"{name}.machine.json"
     return json.loads(path.read_text()) if path.exists() else None
+
+
+def unexplained(root: Path) -> list[str]:
+    """Returns a line for each row that is more than a tenth away from the paper's value and does not
+    say why. Results in folders below, such as those of quick runs, need not explain themselves."""
+    lines = []
+    for path in sorted((root / FOLDER).glob("*.json")):
+        (content,) = load(root, str(path.relative_to(root))).values()
+        rows = content.get("rows", []) if isinstance(content, dict) else content
+        for row in rows:
+            if not isinstance(row, dict) or not row.get("paper") or row.get("here") is None:
+                continue
+            ratio = row["here"] / row["paper"]
+            if abs(ratio - 1) > AGREES_WITHIN and not row.get("explained"):
+                lines.append(f"{path.relative_to(root)}: '{row.get('series')}' at {row.get('x')} is "
+                             f"{ratio:.3f} of the paper's value and has no 'explained'")
+    return lines
 
 
 # Commands whose rows have the digest of the models that made them.

@@ -7,13 +7,19 @@
 
 #include <algorithm>
 #include <array>
-#include <set>
+#include <optional>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "tests/support/seed.h"
 
 namespace tributary::engine {
 namespace {
+
+void finish_one(AvailabilityDispatch& dispatch, PpeThread thread) {
+  dispatch.finish(std::span(&thread, 1));
+}
 
 TEST(AvailabilityDispatch, SpreadsOverIdlePpesFirst) {
   AvailabilityDispatch dispatch({.ppe_count = 3, .threads_each = 2});
@@ -26,9 +32,9 @@ TEST(AvailabilityDispatch, SpreadsOverIdlePpesFirst) {
 TEST(AvailabilityDispatch, ChoosesTheLeastLoadedFirst) {
   AvailabilityDispatch dispatch({.ppe_count = 3, .threads_each = 2});
   for (int i = 0; i < 6; i++) EXPECT_TRUE(dispatch.start().has_value());
-  dispatch.finish({1, 0});
-  dispatch.finish({2, 0});
-  dispatch.finish({2, 1});
+  finish_one(dispatch, {1, 0});
+  finish_one(dispatch, {2, 0});
+  finish_one(dispatch, {2, 1});
   EXPECT_EQ(dispatch.load(0), 2U);
   EXPECT_EQ(dispatch.load(1), 1U);
   EXPECT_EQ(dispatch.load(2), 0U);
@@ -40,9 +46,9 @@ TEST(AvailabilityDispatch, ChoosesTheLeastLoadedFirst) {
 
 TEST(AvailabilityDispatchDeathTest, RejectsEndingAnIdleThread) {
   AvailabilityDispatch dispatch({.ppe_count = 2, .threads_each = 2});
-  EXPECT_DEATH(dispatch.finish({0, 0}), "busy_");
-  EXPECT_DEATH(dispatch.finish({2, 0}), "ppe_count");
-  EXPECT_DEATH(dispatch.finish({0, 2}), "threads_each");
+  EXPECT_DEATH(finish_one(dispatch, {0, 0}), "busy_");
+  EXPECT_DEATH(finish_one(dispatch, {2, 0}), "ppe_count");
+  EXPECT_DEATH(finish_one(dispatch, {0, 2}), "threads_each");
 }
 
 /// Returns the PPE that the rule in the header selects.
@@ -79,7 +85,7 @@ TEST(AvailabilityDispatch, RandomUseMatchesModel) {
         busy.push_back(*started);
       } else if (!busy.empty()) {
         const uint32_t pick = prng.below(static_cast<uint32_t>(busy.size()));
-        dispatch.finish(busy[pick]);
+        finish_one(dispatch, busy[pick]);
         busy.erase(busy.begin() + pick);
       }
       ASSERT_EQ(dispatch.busy_count(), busy.size());
@@ -87,7 +93,7 @@ TEST(AvailabilityDispatch, RandomUseMatchesModel) {
   }
 }
 
-TEST(AvailabilityDispatch, StartingManyIsStartingOneByOne) {
+TEST(AvailabilityDispatch, ManyThreadsAtOnceAreLikeOneByOne) {
   const uint64_t seed = testing::seed_from_env();
   SCOPED_TRACE(testing::replay_hint(seed));
   Prng prng(seed);
@@ -104,12 +110,16 @@ TEST(AvailabilityDispatch, StartingManyIsStartingOneByOne) {
       for (const PpeThread& thread : started) ASSERT_EQ(single.start(), thread) << "step " << step;
       ASSERT_EQ(started.size(), count);
       busy.insert(busy.end(), started.begin(), started.end());
-      for (uint32_t ends = prng.below(static_cast<uint32_t>(busy.size()) + 1); ends > 0; ends--) {
-        const uint32_t pick = prng.below(static_cast<uint32_t>(busy.size()));
-        many.finish(busy[pick]);
-        single.finish(busy[pick]);
-        busy.erase(busy.begin() + pick);
+      // Threads end in the order of their starts, or in any order.
+      for (size_t i = prng.chance(0.5) ? busy.size() : 0; i < busy.size(); i++) {
+        std::swap(busy[i], busy[prng.below(static_cast<uint32_t>(busy.size()))]);
       }
+      const uint32_t left = prng.below(static_cast<uint32_t>(busy.size()) + 1);
+      many.finish(std::span(busy).subspan(left));
+      for (size_t i = left; i < busy.size(); i++) finish_one(single, busy[i]);
+      busy.resize(left);
+      ASSERT_EQ(many.busy_count(), left);
+      for (uint32_t ppe = 0; ppe < ppe_count; ppe++) ASSERT_EQ(many.load(ppe), single.load(ppe));
     }
   }
 }

@@ -107,6 +107,7 @@ TEST(Plan, HostsSendAtTheSlowerOfNicAndLink) {
     EXPECT_EQ(cable.back.rate_bits_per_s, 100'000'000'000U);
   }
   EXPECT_EQ(out, 6U);
+  EXPECT_EQ(plan.slowest_bits_per_s, 25'000'000'000U);
 }
 
 TEST(Plan, SlowCablesAreSlowInBothDirections) {
@@ -285,6 +286,7 @@ TEST_F(PlanOfFile, BackgroundTakesItsShareOfTheWorkersCable) {
   const auto plan = plan_cluster(scenario_, backend_kind(scenario_.backend), {1, 0});
   ASSERT_TRUE(plan) << plan.error().text;
   EXPECT_EQ(plan->background_bits_per_s, (std::vector<uint64_t>{5'000'000'000, 50'000'000'000}));
+  EXPECT_EQ(plan->slowest_bits_per_s, 2'000'000'000U);
   const net::CableSpec& source = plan->topology.cables.at(2);
   EXPECT_EQ(source.a.node, background_name(plan->place, 0));
   EXPECT_EQ(source.b.node, "box");

@@ -120,7 +120,7 @@ TEST(Figure, ExplainsRowsMoreThanATenthFromThePaper) {
   EXPECT_EQ(explained({.settings = settings_of("workers", "4")}, 1.0), "");
 }
 
-// Each would make rows that are not what they say: --set gradients=64 made a row of 1024 gradients
+// Each would make wrong rows: --set gradients=64 made a row of 1024 gradients
 // six times as fast, and --set seed=5 a standard error of 0.
 TEST(Figure, RefusesSettingsOfWhatItVaries) {
   const auto refusal = [](const Figure& figure, const char* key, const char* value) {
@@ -244,10 +244,14 @@ TEST(Trio13, ExplanationsFollowFromTheRows) {
   for (const FigureRow& row : figure.rows) {
     if (row.explained.empty()) continue;
     explained++;
+    if (row.series.find("700 ms") != std::string::npos) {  // VGG11's: 1.6 beside 1.80.
+      EXPECT_THAT(row.explained, HasSubstr("With the same sleeper always, p = 16 % allows 1.60"));
+      continue;
+    }
     EXPECT_THAT(row.explained, HasSubstr("of an iteration of 160 ms waits for a timeout of 10 ms"));
     EXPECT_THAT(row.explained, HasSubstr("700 ms of computation gives 1.6, 0."));
   }
-  EXPECT_EQ(explained, 3 * 4);  // Both readings, both ways to catch up.
+  EXPECT_EQ(explained, 3 * 4 + 2);  // Both readings, both ways to catch up; VGG11's 700 ms.
   EXPECT_THAT(figure.rows.back().series, HasSubstr("p = 20 %"));
   EXPECT_FALSE(figure.rows.back().paper);  // The paper has p = 16 %.
 }
@@ -364,8 +368,8 @@ TEST(Trio12, ExplanationsFollowFromTheRows) {
   const auto points = trio_12().points(options);
   std::vector<PointOutcome> outcomes;
   for (const Point& point : *points) {
-    // Iterations take 150, 100 and, in the kind setting, 60 ms. The accuracy of 100 % is there from
-    // the first; sums that lack a worker have it four iterations later.
+    // Iterations take 150, 100 and, in the favourable setting, 60 ms. The accuracy of 100 % is
+    // there from the first; sums that lack a worker have it four iterations later.
     const bool is_trio = point.scenario.backend == Backend::kTrioMl;
     const bool is_kind = point.scenario.model.forward != Duration();
     const int ms = !is_trio ? 150 : is_kind ? 60 : 100;
@@ -382,13 +386,18 @@ TEST(Trio12, ExplanationsFollowFromTheRows) {
   for (const FigureRow& row : figure.rows) {
     if (row.explained.empty()) continue;
     explained++;
+    if (row.series.find("700 ms") != std::string::npos) {
+      EXPECT_THAT(row.explained, HasSubstr("Iterations are 2.50 times as fast as when all wait"));
+      EXPECT_THAT(row.explained, HasSubstr("training needs 1.00 times as many iterations"));
+      continue;
+    }
     EXPECT_THAT(row.explained, HasSubstr("Iterations are 1.50 times as fast as when all wait"));
     EXPECT_THAT(row.explained, HasSubstr("training needs 1.80 times as many iterations"));
     const bool is_vgg11 = row.series.starts_with("vgg11");
     EXPECT_THAT(row.explained, HasSubstr(is_vgg11 ? "700 ms of computation, p = 20 % gives 2.5."
                                                   : "700 ms of computation gives 2.5, 1."));
   }
-  EXPECT_EQ(explained, 3 * 4);
+  EXPECT_EQ(explained, 3 * 4 + 2 * 2);  // No paper's value stands beside VGG11's p = 20 %.
 }
 
 TEST(TrainedRun, AccuracyByATimeIsTheMeanOfFiveIterations) {

@@ -69,6 +69,7 @@ TEST(Repetition, StatisticsLeaveOutFailedRepetitions) {
   EXPECT_TRUE(std::isnan(sample_over(failed, total_ms).mean));
   EXPECT_TRUE(std::isnan(ratio_over(over, failed, total_ms).mean));
   EXPECT_TRUE(std::isnan(shares_over(failed).degraded));
+  EXPECT_TRUE(std::isnan(shares_over(failed).dropped_out));
 }
 
 TEST(Repetition, SharesAreMeans) {
@@ -79,6 +80,50 @@ TEST(Repetition, SharesAreMeans) {
   const BlockShares shares = shares_over(cell);
   EXPECT_DOUBLE_EQ(shares.degraded, 0.2);
   EXPECT_DOUBLE_EQ(shares.skipped, 0.1);
+}
+
+/// Returns three runs, of which a worker left two: after 7 and after 8 iterations.
+std::vector<PointOutcome> with_dropouts() {
+  std::vector<PointOutcome> cell(3);
+  for (PointOutcome& outcome : cell) outcome.result.workers.resize(6);
+  cell[0].result.workers[0].iterations = 7;
+  cell[0].result.workers[0].dropped_out = true;
+  cell[2].result.workers[5].iterations = 8;
+  cell[2].result.workers[5].dropped_out = true;
+  return cell;
+}
+
+TEST(Repetition, SharesCountRunsThatAWorkerLeft) {
+  std::vector<PointOutcome> cell = with_dropouts();
+  EXPECT_DOUBLE_EQ(shares_over(cell).dropped_out, 2.0 / 3);
+  EXPECT_EQ(shares_over(cell).dropout_iteration, 7.5);
+  EXPECT_EQ(dropouts_text(shares_over(cell)), "2 of 3 runs");
+  cell[0].failed = true;
+  EXPECT_EQ(shares_over(cell).dropped_out, 0.5);
+  EXPECT_EQ(shares_over(Cell(cell).subspan(1, 1)).dropped_out, 0);
+  EXPECT_TRUE(std::isnan(shares_over(Cell(cell).subspan(1, 1)).dropout_iteration));
+}
+
+TEST(Repetition, NoteNamesRowsWithRunsThatAWorkerLeft) {
+  const std::vector<PointOutcome> cell = with_dropouts();
+  FigureOutcome figure;
+  figure.rows = {
+      {.figure = "f", .series = "other", .x = 16, .shares = BlockShares()},
+      {.figure = "f", .series = "time", .x = 16, .shares = shares_over(cell)},
+      {.figure = "f", .series = "speed-up", .x = 16, .shares = shares_over(cell)},
+      {.figure = "f", .series = "time", .x = 20, .shares = shares_over(Cell(cell).first(1))}};
+  add_dropout_note(figure);
+  ASSERT_EQ(figure.notes.size(), 1U);
+  EXPECT_EQ(figure.notes[0],
+            "In some runs a worker falls more windows behind than mitigation.history (64, where "
+            "the figure sets no other) and leaves the job. The others train on, and all values are "
+            "theirs (docs/trio-figures.md). Rows with such runs: \"time\" and \"speed-up\" at 16: "
+            "2 of 3 runs, after 7.5 iterations on average; \"time\" at 20: 1 of 1 runs, after 7 "
+            "iterations on average.");
+  figure.rows.resize(1);
+  figure.notes.clear();
+  add_dropout_note(figure);
+  EXPECT_TRUE(figure.notes.empty());
 }
 
 TEST(Repetition, SingleValuesHaveNoSample) {

@@ -74,7 +74,7 @@ TEST(Trio13, RowsHaveTheSeedOfTheirFirstRun) {
 }
 
 TEST(Trio12, RowsHaveTheSeedOfTheirFirstRun) {
-  const FigureOptions options{.seed = 5, .seeds = 6};  // The kind settings have 5 of them.
+  const FigureOptions options{.seed = 5, .seeds = 6};  // The favourable settings have 5 of them.
   const auto points = trio_12().points(options);
   for (const FigureRow& row : figure_of(trio_12(), options).rows) {
     EXPECT_EQ(row.seed, block_seed(row, 6)) << row.series;
@@ -96,7 +96,8 @@ TEST(StragglerFigures, SleepIsNotTheCauseOfMoreTimeoutsThanItMakes) {
   for (const Figure& figure : {trio_12(), trio_13()}) {
     uint32_t explained = 0;
     for (const FigureRow& row : figure_of(figure, {.seeds = 1}).rows) {
-      if (row.explained.empty()) continue;
+      // The favourable settings have a cause of their own.
+      if (row.explained.empty() || row.series.find("700 ms") != std::string::npos) continue;
       explained++;
       if (row.series.find("compute") == std::string::npos) {
         EXPECT_THAT(row.explained, HasSubstr("While a server sleeps, each")) << row.series;
@@ -122,6 +123,58 @@ TEST(StragglerFigures, OnlyThePapersProbabilityHasItsValue) {
           << row.series;
     }
     EXPECT_EQ(rows, figure.name == "trio-12" ? 6U : 8U);
+  }
+}
+
+// With the same sleeper always, p = 16 % allows 1.60. The paper's 1.80 is more than a tenth above
+// it.
+TEST(StragglerFigures, FavourableSettingsAreExplainedLikeOtherRows) {
+  for (const Figure& figure : {trio_12(), trio_13()}) {
+    uint32_t rows = 0;
+    for (const FigureRow& row : figure_of(figure, {.seeds = 1}).rows) {
+      if (row.series.find("700 ms") == std::string::npos || !row.paper) continue;
+      rows++;  // 160 / 150 is far below each of the paper's values.
+      EXPECT_THAT(row.explained, HasSubstr("p = 16 % allows 1.60 on average")) << row.series;
+      const bool has_other = figure.name == "trio-13" && row.series.starts_with("vgg11");
+      EXPECT_EQ(row.explained.find("p = 20 % gives 1.067.") != std::string::npos, has_other)
+          << row.explained;
+    }
+    EXPECT_EQ(rows, figure.name == "trio-12" ? 4U : 6U);
+  }
+}
+
+TEST(StragglerFigures, RowsAndNotesNameRunsThatTheSleeperLeft) {
+  const FigureOptions options{.seeds = 2};
+  for (const Figure& figure : {trio_12(), trio_13(), trio_13_iteration()}) {
+    const auto points = figure.points(options);
+    ASSERT_TRUE(points);
+    std::vector<PointOutcome> outcomes;
+    for (const Point& point : *points) {
+      const bool computes = point.scenario.mitigation.catch_up == CatchUp::kCompute;
+      const bool is_trio = point.scenario.backend == Backend::kTrioMl;
+      outcomes.push_back(is_trio ? outcome_of(150, 97) : outcome_of(160, 0));
+      outcomes.back().result.workers.resize(6);
+      // In one of the two runs of each cell.
+      if (!is_trio || !computes || point.scenario.seed % 2 == 0) continue;
+      outcomes.back().result.workers[0].iterations = 12;
+      outcomes.back().result.workers[0].dropped_out = true;
+    }
+    const FigureOutcome made = figure.finish(options, *points, outcomes);
+    for (const FigureRow& row : made.rows) {
+      const bool computes = row.series.find("compute") != std::string::npos &&
+                            row.series.find("skip") == std::string::npos;
+      if (row.x == 0 || row.series.find("free") != std::string::npos) continue;
+      ASSERT_TRUE(row.shares) << row.series;
+      EXPECT_EQ(row.shares->dropped_out, computes ? 0.5 : 0) << figure.name << " " << row.series;
+      if (!computes) continue;
+      EXPECT_EQ(row.shares->dropout_iteration, 12);
+      EXPECT_THAT(made.notes.back(), HasSubstr("\"" + row.series + "\"")) << row.series;
+      if (row.explained.empty()) continue;
+      EXPECT_THAT(row.explained, HasSubstr("1 of 2 runs")) << row.series;
+    }
+    EXPECT_THAT(made.notes.back(), HasSubstr("1 of 2 runs, after 12 iterations on average"));
+    const RowTable table = table_of(made.rows, figure.x_name);
+    EXPECT_EQ(table.lines[0].back(), "dropped out");
   }
 }
 

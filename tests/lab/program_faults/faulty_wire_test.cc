@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: a clean wire, then each fault alone at a high rate, whose count must be what the packets
+// Method: a clean wire, then each fault alone at a high rate, whose count must match the packets.
 //         show.
 #include "lab/program_faults/faulty_wire.h"
 

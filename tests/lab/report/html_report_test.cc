@@ -88,6 +88,19 @@ TEST(HtmlReport, FigureWithFailedRunsHasTheirReasonsAndItsOtherRows) {
   EXPECT_THAT(html, HasSubstr("trio-15.svg"));
 }
 
+TEST(HtmlReport, WarningsHaveTheirNumberAndKinds) {
+  Report made = report();
+  for (const char* seed : {"seed 1", "seed 2"}) {
+    made.figures[0].warnings.add_run(
+        seed, std::vector<std::string>{"1 of 6 workers dropped out; times < shares"});
+  }
+  const std::string html = report_html(made);
+  EXPECT_THAT(html, HasSubstr("<details><summary>2 of 5 runs have warnings, of 1 kind</summary>\n"
+                              "<ul>\n<li>2 times, first in seed 1: 1 of 6 workers dropped out; "
+                              "times &lt; shares</li>\n</ul>\n</details>\n"));
+  EXPECT_EQ(occurrences(html, "have warnings"), 1U);
+}
+
 TEST(HtmlReport, AllTextIsEscapedAndAllElementsEnd) {
   const std::string evil = "<b a='\"&";
   Report made = report();
@@ -97,6 +110,7 @@ TEST(HtmlReport, AllTextIsEscapedAndAllElementsEnd) {
   one.notes = {evil};
   one.rows[0].series = one.rows[0].unit = one.rows[0].explained = evil;
   made.figures[1].failures = {evil};
+  made.figures[1].warnings.add_run(evil, std::vector<std::string>{evil});
   const std::string html = report_html(made);
   EXPECT_THAT(html, Not(HasSubstr("<b a=")));
   EXPECT_THAT(html, Not(HasSubstr("'\"")));
