@@ -5,7 +5,8 @@ A rank that takes the gradients does not enter the branch, so it would miss them
 script's source: `if not …take_gradients():` and its `else` without `not`, also with the answer in a variable that is
 assigned once. Of other forms, and of scripts without a source file, nothing is known.
 
-Calls:  Python's functions of torch.distributed, of all groups. Not those that torch makes in C++, such as DDP's.
+Calls:  Python's functions of torch.distributed, of all groups. Not those that torch makes in C++, such as DDP's, and
+        not functions that a script has imported by name before install(), which tributary.torch calls.
 Tests:  tests/python/branch_test.py, tests/python/ranks_late.py
 """
 
@@ -18,12 +19,13 @@ import weakref
 import torch.distributed as dist
 from torch.distributed import distributed_c10d
 
-# Of all ranks of a group. Names differ by torch version; missing ones are skipped.
-COLLECTIVES = (
+# Operations of several ranks. Names differ by torch version; missing ones are skipped. Not isend and irecv: torch
+# compares the functions in a P2POp with its own, and a script may have imported them before install().
+CHECKED = (
     "_all_gather_base", "_reduce_scatter_base", "all_gather", "all_gather_coalesced", "all_gather_into_tensor",
     "all_gather_object", "all_reduce", "all_reduce_coalesced", "all_to_all", "all_to_all_single", "barrier",
-    "broadcast", "broadcast_object_list", "gather", "gather_object", "monitored_barrier", "reduce",
-    "reduce_scatter", "reduce_scatter_tensor", "scatter", "scatter_object_list",
+    "batch_isend_irecv", "broadcast", "broadcast_object_list", "gather", "gather_object", "monitored_barrier", "recv",
+    "reduce", "reduce_scatter", "reduce_scatter_tensor", "scatter", "scatter_object_list", "send",
 )
 
 _watched = weakref.WeakSet()  # Branches.
@@ -35,7 +37,6 @@ class Branches:
     def __init__(self, refuse):
         self._refuse = weakref.WeakMethod(refuse)
         self._sites = {}  # Line ranges of the branches, by code and line of the call.
-        _install()
         _watched.add(self)
 
     def note(self, frame):
@@ -111,16 +112,25 @@ def _part(node, is_answer):
         yield range(part[0].lineno, part[-1].end_lineno + 1)
 
 
-def _install():
-    """Wraps the functions of torch.distributed once for the process."""
-    for name in COLLECTIVES:
+def install():
+    """Wraps the functions of torch.distributed once for the process. Outside a branch they behave as before."""
+    for name in CHECKED:
         original = getattr(distributed_c10d, name, None)
         if original is None or hasattr(original, "checks_branches"):
             continue
         wrapped = _wrap(original, name)
+        _tell_compiler(original, wrapped)
         setattr(distributed_c10d, name, wrapped)
         if hasattr(dist, name):
             setattr(dist, name, wrapped)
+
+
+def _tell_compiler(original, wrapped):
+    """Adds the function to the table in which torch.compile looks up collectives, if torch 2 has already made it."""
+    functional = sys.modules.get("torch.distributed._functional_collectives")
+    table = getattr(functional, "traceable_collective_remaps", {})
+    if original in table:
+        table[wrapped] = table[original]
 
 
 def _wrap(original, name):

@@ -101,6 +101,14 @@ def _check_length(name, found, allowed, reason):
         raise errors.InvalidArgument(f"{name} of {found} elements is not allowed; allowed: {allowed}, {reason}")
 
 
+def _check_type(output, given):
+    """Raises InvalidArgument if the types of an output and an input differ. For lists torch itself compares them."""
+    if output.dtype != given.dtype:
+        raise errors.InvalidArgument(
+            f"an output of type {output.dtype} is not allowed; allowed: {given.dtype}, as the input has"
+        )
+
+
 def check_variable():
     """Raises InvalidArgument if TRIBUTARY_COLLECTIVES is not allowed."""
     value = os.environ.get("TRIBUTARY_COLLECTIVES", "gloo")
@@ -185,6 +193,7 @@ class Collectives:
     def _allgather_base(self, output, given, opts=None):
         world = self.size()
         _check_length("an output", output.numel(), world * given.numel(), f"{world} times the input's {given.numel()}")
+        _check_type(output, given)
         if _is_empty([output]):
             return AfterWork([], [output])
         if self.by_gloo(given):
@@ -259,6 +268,7 @@ class Collectives:
     def _reduce_scatter_base(self, output, given, opts=None):
         world = self.size()
         _check_length("an input", given.numel(), world * output.numel(), f"{world} times the output's {output.numel()}")
+        _check_type(output, given)
         return self._scatter_sum(output, _chunks(given.contiguous(), world), opts)
 
     def reduce_scatter_tensor_coalesced(self, outputs, inputs, opts=None):

@@ -12,7 +12,7 @@ import torch.distributed as dist
 
 from . import aggregators, errors
 from ._addresses import own_address_towards, own_address_towards_master
-from ._work import AfterWork
+from ._work import AfterWork, tensors_in
 
 
 class _LentStore(dist.Store):
@@ -185,3 +185,27 @@ def of_contiguous(start, tensors, *options):
             tensor.detach().copy_(part)
 
     return AfterWork([start(parts, *options)], tensors, spread)
+
+
+def of_contiguous_lists(start, outputs, inputs, *arguments, **named):
+    """Returns the work of Gloo's start(), with outputs and inputs, nested lists of tensors of any layout."""
+    packed = _packed(outputs)
+    pairs = [(tensor, part) for tensor, part in zip(tensors_in(outputs), tensors_in(packed)) if part is not tensor]
+    work = start(packed, _packed(inputs), *arguments, **named)
+    if not pairs:
+        return work
+
+    def spread():
+        for tensor, part in pairs:
+            tensor.detach().copy_(part)
+
+    return AfterWork([work], list(tensors_in(outputs)), spread)
+
+
+def _packed(tensors):
+    """Returns nested lists of tensors, with a contiguous copy of each tensor that is not contiguous."""
+    if not isinstance(tensors, torch.Tensor):
+        return [_packed(part) for part in tensors]
+    if tensors.layout != torch.strided or tensors.is_contiguous():
+        return tensors
+    return tensors.detach().contiguous()

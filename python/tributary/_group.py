@@ -300,7 +300,8 @@ class TributaryGroup(Collectives, WorksInOrder, dist.ProcessGroup):
     def rejoin(self):
         """Leaves the job and joins again. Every rank must call it; returns when all have joined.
 
-        Of several aggregators, it leaves out those that the error of any rank has named as lost, for good.
+        Of several aggregators, it leaves out those that the error of any rank has named as lost, for good. The
+        others keep their weights, which may be slower than a new plan (docs/many-aggregators.md).
         Use it after Desynchronised, PeerLeft, AggregatorGone or SessionLost, then broadcast the parameters
         of a healthy rank: see examples/rejoin.py.
         """

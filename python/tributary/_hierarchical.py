@@ -5,8 +5,9 @@ Model:   The leader is the machine's rank with LOCAL_RANK 0. A sum is a reduce t
          leaders through the aggregator, and a broadcast from it. The aggregator's job has a source per machine.
 Types:   16-bit tensors are added as float32 and rounded once. A machine's sum may not fit float16 where the mean does.
 Order:   One thread of each rank does this for one tensor after another, in the order of the calls.
-Errors:  InvalidArgument for wrong places and with straggler mitigation. After the first failed sum all later
-         ones fail. The other ranks of the machine learn of it by the deadline.
+Errors:  InvalidArgument for wrong places and with straggler mitigation. NotFinite and Overflow on every rank, by a
+         status that follows the sum. After any other failed sum all later ones fail, and the other ranks of the
+         machine learn of it by the deadline.
 Tests:   tests/python/ranks_hierarchical.py with Gloo inside the machines; cuda_test.py with NCCL, of one rank each.
 """
 
@@ -58,6 +59,9 @@ def place_of(rank, world):
     return rank // count, local_rank, count
 
 
+# Errors after which the leaders' communicator stays usable. A status has the number of one of them, or 0, and its text.
+USABLE_AFTER = {1: errors.Overflow, 2: errors.NotFinite}
+STATUS_BYTES = 512
 # A leader waits so many deadlines at most: for the aggregators' addresses, for the aggregators, and for Gloo.
 WAITS_OF_LEADER = 3
 
@@ -99,8 +103,8 @@ class HierarchicalGroup(WorksInOrder, dist.ProcessGroup):
         self.waiters = Waiters()
         self.calls = 0
         self.counts_reported = {}
-        self.error = None  # The exception of the first sum that failed.
-        self.refused = None  # None here: `error` has it.
+        self.error = None  # The exception of the first sum that failed, after which all fail.
+        self.refused = None  # The exception of the last sum that refused its values; later sums work.
         self.closed = False
         self._world = world
         self._local = local
@@ -145,19 +149,40 @@ class HierarchicalGroup(WorksInOrder, dist.ProcessGroup):
             with _stream_after(tensor, ready), writing([tensor]):
                 wide = tensor.float() if tensor.dtype in (torch.float16, torch.bfloat16) else tensor
                 self._local.reduce([wide], dist.ReduceOptions()).wait()  # To rank 0.
+                status = torch.zeros(STATUS_BYTES, dtype=torch.uint8, device=wide.device)
                 if self.leaders is not None:
-                    self.leaders.submit(wide, "sum").wait()
+                    self._sum_of_leaders(wide, status)
                     if op_name == "mean":
                         wide.div_(self._world)
-                self._local.broadcast([wide], dist.BroadcastOptions()).wait()
+                for work in [self._local.broadcast([part], dist.BroadcastOptions()) for part in (wide, status)]:
+                    work.wait()
                 if wide is not tensor:
                     tensor.copy_(wide)
+                self._raise_status(status)
+        except tuple(USABLE_AFTER.values()) as error:
+            self.refused = error
+            raise
         except errors.TributaryError as error:
             self.error = error
             raise
         except RuntimeError as error:
             self.error = errors.TributaryError(f"a sum inside the machine failed: {error}")
             raise self.error from error
+
+    def _sum_of_leaders(self, tensor, status):
+        """Adds up the machines' sums. Writes an error of the values into the status, for all ranks of the machine."""
+        try:
+            self.leaders.submit(tensor, "sum").wait()
+        except tuple(USABLE_AFTER.values()) as error:
+            number = next(number for number, kind in USABLE_AFTER.items() if isinstance(error, kind))
+            content = (bytes([number]) + str(error).encode())[:STATUS_BYTES]
+            status[: len(content)] = torch.frombuffer(bytearray(content), dtype=torch.uint8).to(status.device)
+
+    def _raise_status(self, status):
+        """Raises the error of the leader's status, if it has one."""
+        number, *text = status.tolist()
+        if number:
+            raise USABLE_AFTER[number](bytes(text).rstrip(b"\0").decode(errors="ignore"))
 
     def take_error(self, error, tensor):
         """Called by a work. Returns its exception."""

@@ -11,6 +11,8 @@ import functools
 import torch
 import torch.distributed as dist
 
+from ._collectives import refuse_shared_elements
+from ._gloo import of_contiguous_lists
 from ._work import memory_of, tensors_in
 
 # Methods of the inner Gloo group. Names differ by torch version; missing ones are skipped.
@@ -33,6 +35,8 @@ OF_SUMS = (
     "_reduce_scatter_base", "allgather_into_tensor_coalesced", "allreduce", "allreduce_coalesced", "reduce_scatter",
     "reduce_scatter_tensor_coalesced",
 )
+# Calls with outputs and inputs, for which Gloo takes the memory behind a tensor's first element for its elements.
+OF_CONTIGUOUS = ("alltoall_base", "gather", "scatter")
 # Calls between two ranks, which are not meetings of all.
 OF_TWO_RANKS = ("recv", "recv_anysource", "send")
 
@@ -72,12 +76,20 @@ def complete(group_class):
 
 
 def delegate(method):
+    """Returns a method that counts the call and makes it on the inner Gloo group."""
+
     def delegated(self, *arguments, **named):
         self.calls += 1
         return getattr(self.inner, method)(*arguments, **named)
 
-    delegated.__name__ = method
-    return delegated
+    def delegated_contiguous(self, outputs, inputs, *arguments, **named):
+        refuse_shared_elements(tensors_in(outputs))
+        self.calls += 1
+        return of_contiguous_lists(getattr(self.inner, method), outputs, inputs, *arguments, **named)
+
+    function = delegated_contiguous if method in OF_CONTIGUOUS else delegated
+    function.__name__ = method
+    return function
 
 
 def _count(function):

@@ -37,6 +37,7 @@ import time
 
 from . import _layout, _library, errors
 from ._addresses import is_loopback, own_address_towards
+from ._announce import warn
 from .communicator import url_with
 
 COUNT_MAX = 16  # As for `tributary launch --aggregators`.
@@ -45,6 +46,7 @@ LINGER_S = 60
 LEAST_WAIT_S = 0.1  # torch's store takes 0 as no limit.
 _NO_HOST = "tributary:///job/"
 _JOB = {"window": 4096, "block_grad_max": 4095, "history": 4}  # Unless TRIBUTARY_JOB has these keys.
+_JOB_MITIGATING = {"silence": "end"}  # Likewise, with mitigation: a dead rank ends the others with its number.
 
 _running = []  # Process objects of the current group. Linux ends the processes with this one.
 _ending = []  # Process objects of earlier groups.
@@ -57,7 +59,13 @@ def wanted():
     """Returns how many aggregators to start on each machine; 0: none."""
     text = os.environ.get("TRIBUTARY_AGGREGATORS", "")
     if text == "":
-        return 1 if _given_url().startswith(_NO_HOST) else 0
+        starts = _given_url().startswith(_NO_HOST)
+        if not starts and os.environ.get("TRIBUTARY_JOB") and os.environ.get("RANK", "0") == "0":
+            warn(
+                "TRIBUTARY_JOB has no effect, because TRIBUTARY_URL names an aggregator; set the job's keys where that "
+                "aggregator runs (tributary serve --job)"
+            )
+        return 1 if starts else 0
     if text == "colocated":
         return 1
     if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= COUNT_MAX:
@@ -291,7 +299,8 @@ def _start(address, port, sources, job):
     """Starts an aggregator at a port of an address. sources, job: keys of the job. Returns the port."""
     listen = f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
     given = {key.partition("=")[0] for key in job.split(",")}
-    defaults = _text_of({name: value for name, value in _JOB.items() if name not in given})
+    job_defaults = _JOB | (_JOB_MITIGATING if "mitigation=on" in job.split(",") else {})
+    defaults = _text_of({name: value for name, value in job_defaults.items() if name not in given})
     keys = ",".join(filter(None, (f"id={_job_id()}", sources, defaults, job)))
     # setpriv: the kernel ends the aggregator like SIGTERM when this process has ended, however it ends.
     process = _start_process(

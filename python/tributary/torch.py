@@ -25,9 +25,10 @@ import datetime
 import os
 
 import torch.distributed as dist
+from torch.distributed import distributed_c10d
 from torch.distributed.constants import default_pg_timeout
 
-from . import _guard, _hierarchical, _monitored, _one_line, _signals, _uneven, aggregators, errors
+from . import _branch, _guard, _hierarchical, _monitored, _one_line, _signals, _uneven, aggregators, errors
 from ._catch_up import CatchUp
 from ._ending import end_active, leave_at_end
 from ._gloo import create_gloo, of_new_group
@@ -62,7 +63,7 @@ def _create(store, rank, world, timeout):
     if _hierarchical.wanted():
         return _create_hierarchical(store, rank, world, timeout, make_inner)
     active = active_or_none()
-    if active is not None and not active.closed and dist.is_initialized():  # Called by new_group().
+    if active is not None and not active.closed and _is_known(active):  # Called by new_group().
         return make_inner(active.communicator.info()["deadline_ms"])
     if dist.is_initialized() and world != dist.get_world_size():
         # Several groups of a part of the ranks would share the job's session.
@@ -74,6 +75,11 @@ def _create(store, rank, world, timeout):
     if active.mitigated() or active.has_priorities():
         _uneven.install()
     return active
+
+
+def _is_known(group):
+    """Returns True if torch has the group: destroy_process_group() has not dropped it."""
+    return any(known is group for known in distributed_c10d._pg_map)
 
 
 def _is_given(timeout):
@@ -201,4 +207,5 @@ def autoload():
 
 _adopt_mpirun()
 _monitored.install()
+_branch.install()
 _register()

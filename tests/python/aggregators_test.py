@@ -63,6 +63,11 @@ class Wanted(unittest.TestCase):
             with with_variables(TRIBUTARY_URL=url):
                 self.assertEqual(aggregators.wanted(), count)
 
+    def test_warns_of_job_keys_that_the_url_makes_useless(self):
+        with with_variables(TRIBUTARY_URL="tributary://box/job/2", TRIBUTARY_JOB="mitigation=on", RANK="0"):
+            with self.assertWarnsRegex(UserWarning, "TRIBUTARY_JOB has no effect"):
+                self.assertEqual(aggregators.wanted(), 0)
+
     def test_refusals_name_the_values_allowed(self):
         for text in ("0", "17", "-1", "two", "1.5", "²"):
             with with_variables(TRIBUTARY_AGGREGATORS=text):
@@ -172,6 +177,9 @@ class Url(unittest.TestCase):
 
         self.assertEqual(job(), "id=1,sources=1,window=4096,block_grad_max=4095,history=4")
         self.assertEqual(job(TRIBUTARY_JOB="window=64,history=1"), "id=1,sources=1,block_grad_max=4095,window=64,history=1")
+        self.assertEqual(job(TRIBUTARY_JOB="mitigation=on,history=1"),
+                         "id=1,sources=1,window=4096,block_grad_max=4095,silence=end,mitigation=on,history=1")
+        self.assertNotIn("silence=end", job(TRIBUTARY_JOB="mitigation=on,silence=exclude"))
 
     def test_aggregators_share_their_cpus(self):
         process = mock.Mock(**{"stdout.readline.return_value": "ready\n", "poll.return_value": 0})

@@ -1,13 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 # The lines of a script that a rank skips if take_gradients() returns True.
+import inspect
+import pickle
 import sys
 import textwrap
+import types
 import unittest
+from unittest import mock
 
 import support
 
 support.need("torch")
 
+import torch.distributed as dist  # noqa: E402
+from torch.distributed import distributed_c10d  # noqa: E402
 from tributary import _branch  # noqa: E402
 
 
@@ -115,6 +121,27 @@ class Calls(unittest.TestCase):
             script.step(inside=True)
         line = Script.step.__code__.co_firstlineno + 3
         self.assertEqual(str(raised.exception), f"all_reduce() is called in {__file__}, line {line}")
+
+    def test_the_functions_of_torch_keep_their_names_and_signatures(self):
+        import tributary.torch  # noqa: F401
+
+        for name in _branch.CHECKED:
+            wrapped = getattr(dist, name, None)
+            if wrapped is None:
+                continue
+            self.assertTrue(wrapped.checks_branches, name)
+            self.assertIs(wrapped, getattr(distributed_c10d, name))
+            original = inspect.unwrap(wrapped)
+            self.assertEqual((wrapped.__name__, wrapped.__doc__), (name, original.__doc__))
+            self.assertEqual(inspect.signature(wrapped), inspect.signature(original))
+            self.assertIs(pickle.loads(pickle.dumps(wrapped)), wrapped)
+
+    def test_the_compiler_knows_the_function_that_takes_the_place_of_torchs(self):
+        functional = types.SimpleNamespace(traceable_collective_remaps={min: max})
+        with mock.patch.dict(sys.modules, {"torch.distributed._functional_collectives": functional}):
+            _branch._tell_compiler(min, abs)
+            _branch._tell_compiler(sum, sorted)  # torch.compile does not know this one.
+        self.assertEqual(functional.traceable_collective_remaps, {min: max, abs: max})
 
 
 if __name__ == "__main__":

@@ -44,7 +44,10 @@ def table():
     plain = answers()
     # A long timeout, because this is not about late ranks.
     mitigated = answers("--timeout-ms", "2000")
-    lines = ["| | without mitigation | with mitigation | with `CatchUp` |", "| --- | --- | --- | --- |"]
+    lines = [
+        "| | without mitigation | with mitigation | with `CatchUp`; operations: in its branch |",
+        "| --- | --- | --- | --- |",
+    ]
     for name, ways in plain["operations"].items():
         outcomes = {}  # Types by what becomes of them.
         for dtype, way in ways.items():
@@ -54,10 +57,10 @@ def table():
                 types = [marked(dtype, way) for dtype in types]
             which = "" if len(types) == len(ways) else f": {', '.join(types)}"
             late = MITIGATED.get(with_mitigation, with_mitigation)
-            lines.append(f"| {name}{which} | {way} | {late} | outside the branch |")
+            lines.append(f"| {name}{which} | {way} | {late} | {mitigated['in_branch'][name]} |")
     for name, way in plain["calls"].items():
         late = mitigated["calls"][name]
-        lines.append(f"| {name} | {way} | {MITIGATED.get(late, late)} | outside the branch |")
+        lines.append(f"| {name} | {way} | {MITIGATED.get(late, late)} | {mitigated['in_branch'][name]} |")
     for name, way in plain["options"].items():
         late = mitigated["options"][name]
         lines.append(

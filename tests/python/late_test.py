@@ -32,6 +32,7 @@ REFUSED = {
     "mean_at_the_end": "all_reduce.* in the branch of",
     "metric_in_some_steps": "all_reduce.* in the branch of",
     "metric_of_another_group": "all_reduce.* in the branch of",
+    "imported_by_name": "all_reduce.*ranks_late.py, line .* in the branch of",
     "own_hook": "fp16_compress_hook",
     "optimizer_inside": 'trains differently: after the rehearsal parameter "0.weight" .* rank 2 from the other 2',
     "closure": "closure of LBFGS",

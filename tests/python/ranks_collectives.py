@@ -26,6 +26,18 @@ def types_and_operations():
     assert through_the_aggregator() == 5
 
 
+def elements_of_a_block():
+    """docs/pytorch.md and docs/number-formats.md name these numbers."""
+    if "TRIBUTARY_AGGREGATORS" in os.environ:  # Each of several aggregators has blocks of its own.
+        return
+    assert tributary.torch.active_group().communicator.info()["gradients"] == 2048
+    for dtype, largest in ((torch.float32, 2048), (torch.float16, 4095)):
+        for length, blocks in ((largest, 1), (largest + 1, 2)):
+            before = tributary.torch.summary()["blocks"]
+            dist.all_reduce(torch.ones(length, dtype=dtype))
+            assert tributary.torch.summary()["blocks"] - before == blocks, (dtype, length)
+
+
 def handed_to_gloo():
     before = through_the_aggregator()
     double = torch.tensor([0.5 + rank], dtype=torch.float64)
@@ -139,6 +151,30 @@ def tensors_that_are_not_contiguous():
         values[::2] += 10 * rank
         handed_on(values[::2])
         assert rank == 1 or values.tolist() == [10, 1, 12, 3, 14, 5, 16, 7], values
+
+
+def lists_of_tensors_that_are_not_contiguous():
+    """Every second element of each tensor takes part. The others keep their values."""
+    def every_second(*values):
+        whole = torch.full((2 * len(values),), -1.0)
+        whole[::2] = torch.tensor(values)
+        return whole
+
+    given = every_second(1.0 + 10 * rank, 2.0 + 10 * rank)
+    taken = [every_second(0.0, 0.0) for _ in range(2)]
+    dist.gather(given[::2], [one[::2] for one in taken] if rank == 1 else None, dst=1)
+    gathered = [[1, -1, 2, -1], [11, -1, 12, -1]] if rank == 1 else 2 * [[0, -1, 0, -1]]
+    assert [one.tolist() for one in taken] == gathered, taken
+    own = every_second(0.0, 0.0)
+    parts = [every_second(3.0, 4.0), every_second(5.0, 6.0)]
+    dist.scatter(own[::2], [part[::2] for part in parts] if rank == 0 else None, src=0)
+    assert own.tolist() == ([5, -1, 6, -1] if rank else [3, -1, 4, -1]), own
+    dist.all_to_all_single(own[::2], given[::2])
+    assert own.tolist() == ([2, -1, 12, -1] if rank else [1, -1, 11, -1]), own
+    work = dist.scatter(own[::2], [part[::2] for part in parts] if rank == 0 else None, src=0, async_op=True)
+    assert work.get_future().wait() is not None
+    assert own.tolist() == ([5, -1, 6, -1] if rank else [3, -1, 4, -1]), own
+    refused(lambda: dist.all_to_all_single(torch.zeros(1).expand(2), torch.ones(2)), "clone()")
 
 
 def refused_tensors():
@@ -264,9 +300,10 @@ import tributary.torch  # noqa: E402
 rank = dist.get_rank()
 assert dist.get_backend() == "tributary"
 assert tributary.torch.active_group().communicator.info()["world"] == 2
-for check in (types_and_operations, handed_to_gloo, lists_exchanged_among_all,
+for check in (types_and_operations, elements_of_a_block, handed_to_gloo, lists_exchanged_among_all,
               gradients_through_all_gather, monitored_barriers, several_on_their_way, uneven_inputs,
-              sums_of_the_same_memory, tensors_that_are_not_contiguous, refused_tensors,
+              sums_of_the_same_memory, tensors_that_are_not_contiguous,
+              lists_of_tensors_that_are_not_contiguous, refused_tensors,
               tensors_of_inference_mode, gloo_after_a_sum_in_flight, infinities,
               an_overflow_as_a_loss_scaler_expects_it, gradients_are_the_mean, events_of_the_profiler):
     check()

@@ -3,6 +3,7 @@
 # JSON to the file that the argument names. contract_test.py makes docs/pytorch.md's table of them.
 import contextlib
 import json
+import re
 import sys
 
 import torch
@@ -97,6 +98,9 @@ CALLS = {
     "all_reduce of complex64": lambda: dist.all_reduce(torch.ones(4, dtype=torch.complex64)),
     "all_reduce of a sparse tensor": lambda: dist.all_reduce(torch.ones(4).to_sparse()),
     "all_reduce_coalesced of float32": lambda: dist.all_reduce_coalesced([torch.ones(4), torch.ones(2)]),
+    "isend, irecv": lambda: (dist.isend(ones, 1) if rank == 0 else dist.irecv(ones, 0)).wait(),
+    "batch_isend_irecv": lambda: [work.wait() for work in dist.batch_isend_irecv(
+        [dist.P2POp(dist.isend, ones, 1) if rank == 0 else dist.P2POp(dist.irecv, ones, 0)])],
     "barrier, monitored_barrier": lambda: (dist.barrier(), dist.monitored_barrier()),
     "all_gather_object, broadcast_object_list": lambda: (
         dist.all_gather_object([None] * world, rank), dist.broadcast_object_list([rank])),
@@ -182,7 +186,19 @@ def catches_up(name):
     return "yes"
 
 
-answers = {"operations": {}, "calls": {}, "options": {}, "catch_up": {}}
+def in_branch(function):
+    """Returns what becomes of a call in the branch of take_gradients()."""
+    ddp = wrapped("DDP")  # Kept, because CatchUp does not keep it.
+    catch_up = tributary.torch.CatchUp(ddp)
+    try:
+        if not catch_up.take_gradients():
+            function()
+    except tributary.InvalidArgument as error:
+        return "refused with its line" if re.search(r"ranks_contract.py, line \d+, in the", str(error)) else "refused"
+    return "not noticed"
+
+
+answers = {"operations": {}, "calls": {}, "options": {}, "catch_up": {}, "in_branch": {}}
 for name, function in OPERATIONS.items():
     answers["operations"][name] = {
         dtype: way_of(lambda: function(torch.ones(world, dtype=getattr(torch, dtype))))
@@ -196,6 +212,11 @@ for name in OPTIONS:
         answers["options"][name] = train(name, ddp)
     answers["catch_up"][name] = catches_up(name)
 group.inner = gloo.inner
+if group.mitigated():  # Otherwise no rank takes gradients, and nothing is refused.
+    for name, function in OPERATIONS.items():
+        answers["in_branch"][name] = in_branch(lambda: function(torch.ones(world)))
+    for name, function in CALLS.items():
+        answers["in_branch"][name] = in_branch(function)
 dist.barrier()
 if rank == 0:
     with open(sys.argv[1], "w") as file:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # A training in which a process is killed: argument "rank" kills the last rank, "aggregator" the
-# process TEST_VICTIM. Prints the errors of the others. torch_test.py starts it.
+# process TEST_VICTIM. Prints the errors of the others. A second argument is the number of steps.
+# torch_test.py starts it.
 import os
 import signal
 import sys
@@ -18,7 +19,7 @@ import tributary.torch  # noqa: E402
 rank, world = dist.get_rank(), dist.get_world_size()
 ddp = DistributedDataParallel(nn.Linear(100, 100))
 try:
-    for step in range(1000):
+    for step in range(int(sys.argv[2]) if len(sys.argv) > 2 else 1000):
         if step == KILL_AT_STEP and sys.argv[1] == "rank" and rank == world - 1:
             os.kill(os.getpid(), signal.SIGKILL)
         if step == KILL_AT_STEP and sys.argv[1] == "aggregator" and rank == 0:

@@ -95,15 +95,24 @@ def parts_of_one_tensor():
     assert given.tolist() == [1.0] * 2 * world
 
 
-def lengths_that_do_not_fit_are_refused_at_the_call():
-    def refused(text, function, *arguments):
-        try:
-            function(*arguments)
-        except RuntimeError as error:  # As Gloo raises for its types.
-            assert text in str(error) and isinstance(error, tributary.InvalidArgument), error
-        else:
-            raise AssertionError(f"not refused: {text}")
+def refused(text, function, *arguments):
+    try:
+        function(*arguments)
+    except RuntimeError as error:  # As Gloo raises for its types.
+        assert text in str(error) and isinstance(error, tributary.InvalidArgument), error
+    else:
+        raise AssertionError(f"not refused: {text}")
 
+
+def types_that_differ_are_refused_at_the_call():
+    for own, other in ((torch.bfloat16, torch.float32), (torch.float32, torch.int32), (torch.int64, torch.float64)):
+        text = f"an output of type {other} is not allowed; allowed: {own}, as the input has"
+        short, long = torch.ones(2, dtype=own), torch.ones(2 * world, dtype=own)
+        refused(text, dist.all_gather_into_tensor, long.to(other), short)
+        refused(text, dist.reduce_scatter_tensor, short.to(other), long)
+
+
+def lengths_that_do_not_fit_are_refused_at_the_call():
     for dtype in (torch.float32, torch.float64, torch.bfloat16):
         three, parts = torch.ones(3, dtype=dtype), [torch.ones(3, dtype=dtype) for _ in range(world)]
         for length in (2, 4):
@@ -166,7 +175,7 @@ import tributary.torch  # noqa: E402
 rank, world = dist.get_rank(), dist.get_world_size()
 mitigated = tributary.torch.active_group().mitigated()
 for check in (bytes_arrive_as_they_are, a_part_of_the_output_may_be_the_input,
-              sums_are_kept_by_their_owners, parts_of_one_tensor,
+              sums_are_kept_by_their_owners, parts_of_one_tensor, types_that_differ_are_refused_at_the_call,
               lengths_that_do_not_fit_are_refused_at_the_call, futures_and_works, evaluation_in_inference_mode,
               zero_redundancy):
     check()

@@ -15,6 +15,7 @@ STEPS = 6
 os.environ["LOCAL_WORLD_SIZE"] = str(RANKS_ON_MACHINE)
 os.environ["LOCAL_RANK"] = str(int(os.environ["RANK"]) % RANKS_ON_MACHINE)
 dist.init_process_group("tributary")
+import tributary  # noqa: E402
 import tributary.torch  # noqa: E402
 
 torch.manual_seed(1)
@@ -55,6 +56,27 @@ def sums_of_16_bit_types():
     assert (total == 516).all(), total
 
 
+def infinities():
+    """Rank 3 gives a NaN, which the leader of its machine sends. Every rank raises, and the group stays usable."""
+    os.environ["TRIBUTARY_NOT_FINITE"] = "raise"
+    tensor = torch.full((3,), float("nan") if rank == 3 else 1.0)
+    clean = torch.full((3,), rank + 1.0)
+    works = [dist.all_reduce(one, async_op=True) for one in (tensor, clean)]
+    try:
+        works[0].wait()
+        raise AssertionError("a NaN was taken")
+    except tributary.NotFinite as error:
+        assert "TRIBUTARY_NOT_FINITE=nan" in str(error), error
+        assert tributary.torch.last_error() is error
+    works[1].wait()
+    assert tensor.isnan().all() and (clean == 10).all(), (tensor, clean)
+    assert tributary.torch.active_group().error is None
+    del os.environ["TRIBUTARY_NOT_FINITE"]
+    tensor = torch.full((3,), float("nan") if rank == 3 else 1.0)
+    dist.all_reduce(tensor)
+    assert tensor.isnan().all(), tensor
+
+
 def columns(of_rank):
     """Returns a tensor whose elements have gaps in memory."""
     return (torch.arange(12.0).view(3, 4) + 10 * of_rank)[:, ::2]
@@ -81,6 +103,20 @@ def tensors_with_gaps():
     dist.all_reduce(tensor, op=dist.ReduceOp.MAX)
     work.wait()
     assert torch.equal(tensor, total), tensor
+
+
+def lists_of_tensors_with_gaps():
+    taken = [columns(0) for _ in range(world)]
+    dist.gather(columns(rank), taken if rank == 2 else None, dst=2)
+    assert rank != 2 or all(torch.equal(one, columns(other)) for other, one in enumerate(taken)), taken
+    tensor = columns(9)
+    dist.scatter(tensor, [columns(other) for other in range(world)] if rank == 1 else None, src=1)
+    assert torch.equal(tensor, columns(rank)), tensor
+    # Row r of each rank goes to rank r.
+    given = (torch.arange(2.0 * world).view(world, 2) + 10 * rank).t().contiguous().t()
+    tensor = torch.zeros(2, world).t()
+    dist.all_to_all_single(tensor, given)
+    assert tensor.tolist() == [[10 * other + 2 * rank, 10 * other + 2 * rank + 1] for other in range(world)], tensor
 
 
 def by_gloo():
@@ -136,7 +172,8 @@ def training():
 
 
 dist._DEFAULT_FIRST_BUCKET_BYTES = 1000
-for check in (sums, sums_of_16_bit_types, tensors_with_gaps, by_gloo, only_leaders_reach_the_aggregator, of_the_active_group, training):
+for check in (sums, sums_of_16_bit_types, tensors_with_gaps, lists_of_tensors_with_gaps, by_gloo, infinities,
+              only_leaders_reach_the_aggregator, of_the_active_group, training):
     check()
 dist.barrier()
 dist.destroy_process_group()

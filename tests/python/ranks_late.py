@@ -12,6 +12,7 @@ from unittest import mock
 import torch
 import torch.distributed as dist
 from torch import nn
+from torch.distributed import all_reduce
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 from torch.nn.parallel import DistributedDataParallel
 
@@ -353,6 +354,20 @@ def metric_in_some_steps():
 
 def metric_of_another_group():
     return metric("end", every=3, group=dist.new_group())
+
+
+def imported_by_name():
+    """A collective in some steps, which the rehearsal does not see."""
+    ddp = DistributedDataParallel(plain_model())
+    catch_up = tributary.torch.CatchUp(ddp)
+
+    def one_step(step):
+        if not catch_up.take_gradients():
+            backward(ddp, step)
+            if step % 3 == 2:
+                all_reduce(torch.ones(3))
+
+    return steps(ddp, one_step)
 
 
 def hidden_metric(at_the_end):

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # A training in which rank 1 raises an exception of its own. It ends only when the others have ended, which
-# fail because of it. torch_test.py starts it.
+# fail because of it. An argument is the number of steps, by default 10. torch_test.py starts it.
 import atexit
 import os
 import select
+import sys
 
 others = []
 
@@ -24,7 +25,7 @@ rank = dist.get_rank()
 processes = [None] * dist.get_world_size()
 dist.all_gather_object(processes, os.getpid())
 ddp = DistributedDataParallel(nn.Linear(10, 10))
-for step in range(10):
+for step in range(int(sys.argv[1]) if len(sys.argv) > 1 else 10):
     if step == 3 and rank == 1:
         others += [os.pidfd_open(process) for process in processes if process != os.getpid()]
         raise ValueError("this rank is at fault")

@@ -145,6 +145,27 @@ class Torch(support.ServerTest):
         self.assertRegex(ended.stderr, "tributary launch: rank 1 ended with exit status 1")
         self.assertRegex(ended.stderr, r"\[1\] (\[rank1\]: )?ValueError: this rank is at fault")
 
+    def test_with_mitigation_the_others_name_a_killed_rank(self):
+        # More steps than fit into the time of silence, 3.5 s.
+        ended = self.ranks(
+            3, "ranks_failing.py", "rank", "1000000",
+            flags=("--timeout-ms", "20", "--keep-going", "--deadline-ms", "15000"),
+        )
+        self.assertEqual(ended.returncode, 128 + 9, ended.stdout + ended.stderr)
+        seen = re.findall(r"\[[01]\] saw (?:PeerMissing|PeerLeft): (.*)", ended.stdout)
+        self.assertEqual(len(seen), 2, ended.stdout + ended.stderr)
+        self.assertTrue(any("rank 2 has sent nothing" in text for text in seen), seen)
+
+    def test_with_mitigation_the_others_name_the_rank_that_raised(self):
+        ended = self.ranks(
+            3, "ranks_raising.py", "1000000",
+            flags=("--timeout-ms", "20", "--keep-going", "--deadline-ms", "15000"),
+        )
+        self.assertEqual(ended.returncode, 1, ended.stdout + ended.stderr)
+        seen = dict(re.findall(r"\[([02])\] .*(rank \d has left job 1) while", ended.stderr))
+        self.assertEqual(set(seen), {"0", "2"}, ended.stderr)
+        self.assertIn("rank 1 has left job 1", seen.values(), ended.stderr)
+
     def test_a_rank_that_exits_with_a_status_is_named_with_it(self):
         for way in ("sys.exit", "raise"):
             ended = self.ranks(3, "ranks_exiting.py", way, flags=("--timeout-ms", "20", "--deadline-ms", "30000"))
