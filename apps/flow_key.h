@@ -36,8 +36,8 @@ struct FlowKey {
   std::array<uint8_t, 16> destination{};
   uint16_t source_port = 0;
   uint16_t destination_port = 0;  ///< ICMP: type * 256 + code.
-  uint16_t vlan = 0;              ///< Of the outer tag; 0: none.
-  uint16_t customer_vlan = 0;     ///< Of the inner tag; 0: none.
+  uint16_t vlan = 0;              ///< VLAN id of the outer tag; 0: none.
+  uint16_t customer_vlan = 0;     ///< VLAN id of the inner tag; 0: none.
   uint8_t protocol = 0;
   uint8_t ip_version = 0;
   std::array<uint8_t, 6> padding{};  ///< Zero, so that the bytes of equal keys are equal.
@@ -264,7 +264,7 @@ class FlowParser {
     return FlowFit::kFits;
   }
 
-  // Of an address in a key; the bytes before are zero.
+  // The IPv4 part of an address in a key, with its prefix; the bytes in front are zero.
   static constexpr uint32_t kIpv4Begin = 10;
   static constexpr uint32_t kIpv4Bytes = 6;
   static void store_ipv4(uint32_t address, std::array<uint8_t, 16>& to) {
@@ -274,7 +274,7 @@ class FlowParser {
   }
 
   const Head head_;
-  uint32_t end_;  ///< Of the frame, then of the IP packet.
+  uint32_t end_;  ///< End offset of the frame, then of the IP packet.
   uint32_t offset_ = 0;
   Mark mark_;
   FlowPacket& packet_;
@@ -296,7 +296,7 @@ struct ThreadMarks {
   }
   M& m;
 };
-/// For reading outside a thread.
+/// Ignores the marks; for reading outside a thread.
 struct NoMarks {
   void operator()(const microcode::Instruction&) const {}
   void wrote(const void*, uint32_t) const {}

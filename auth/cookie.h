@@ -28,7 +28,7 @@ struct CookieOwner {
   uint64_t nonce = 0;
   uint8_t job_id = 0;
   uint8_t source = 0;
-  uint32_t generation = 0;  ///< Of the source's cookies: those of another one are not valid.
+  uint32_t generation = 0;  ///< Generation of the source's cookies; others are not valid.
 };
 
 class CookieJar {

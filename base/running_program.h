@@ -15,7 +15,7 @@ namespace tributary {
 struct RunningProgram {
   std::string_view program;           ///< Empty: it has no name.
   const char* instruction = nullptr;  ///< Its last mark; null: none, or the machine keeps none.
-  std::source_location place = {};    ///< Of the mark.
+  std::source_location place = {};    ///< Source line of the mark.
 };
 
 /// Sets the program that this thread runs. It must outlive its use; null: none.

@@ -8,7 +8,7 @@
 namespace tributary {
 namespace {
 
-constexpr size_t kDelimiterBytes = 3;  ///< Of """ and '''.
+constexpr size_t kDelimiterBytes = 3;  ///< Length of """ and of '''.
 /// Most quotes that end a multi-line string: two of its own and the delimiter. Source: TOML 1.0.
 constexpr size_t kEndQuotesMax = 5;
 

@@ -99,7 +99,7 @@ class SealedPackets {
 
   const auth::JobAuth auth_;
   const uint32_t head_bytes_;
-  const uint32_t tagged_bytes_;  ///< Of the head.
+  const uint32_t tagged_bytes_;  ///< Bytes of the head that the tag covers.
   const size_t stride_;
   const uint32_t count_;
   std::vector<std::byte> bytes_;

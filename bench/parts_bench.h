@@ -29,7 +29,7 @@ struct PartsBenchConfig {
 struct PartsBenchRow {
   std::string part;
   std::string baseline;  ///< Name of the baseline.
-  std::string unit;      ///< Of both rates.
+  std::string unit;      ///< Unit of both rates.
   double rate = 0;       ///< Median.
   double baseline_rate = 0;
   double ratio = 0;  ///< rate / baseline_rate, median over the pairs.

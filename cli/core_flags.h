@@ -24,7 +24,7 @@ struct CoreFlags {
   uint32_t buffer_mb = 4;      ///< Socket buffers to ask for, per direction and core.
 };
 
-/// @param cores_help Describes --cores.
+/// Declares the flags. @param cores_help Describes --cores.
 void add_core_flags(CLI::App& command, CoreFlags& flags, const std::string& cores_help);
 
 /// Returns the CPUs of --cpus; none without it.

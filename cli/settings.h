@@ -70,7 +70,7 @@ class Settings {
   void load(const std::string& path);
   Table* find_table(const std::string& name);
 
-  std::string path_;    ///< Of the file; empty: none.
+  std::string path_;    ///< Path of the file; empty: none.
   std::string loaded_;  ///< Its keys and values, without comments.
 
   CLI::App& command_;

@@ -14,7 +14,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kEvery{500};
 /// Returns to the start of the line and clears it (ECMA-48: EL).
 constexpr std::string_view kWipe = "\r\x1b[K";
-/// Of terminals that do not tell.
+/// Width of terminals that do not report it.
 constexpr uint32_t kUsualColumns = 80;
 
 /// Writes to the terminal. A line that is lost harms nobody.

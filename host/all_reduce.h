@@ -106,7 +106,7 @@ struct DegradedRange {
 /// that this rank received, over the blocks of one transfer.
 struct Staleness {
   uint64_t pushes_sum = 0;  ///< Over all blocks: the mean is pushes_sum / Outcome::blocks.
-  uint32_t pushes_max = 0;  ///< Of the block with most; counted up to 65,534.
+  uint32_t pushes_max = 0;  ///< Most pushes of one block; counted up to 65,534.
 
   Staleness& operator+=(const Staleness& other) {
     pushes_sum += other.pushes_sum;
@@ -121,7 +121,7 @@ struct Outcome {
   std::string text;                     ///< The cause, if not kOk.
   uint64_t blocks = 0;                  ///< Blocks (packets' worth) of this tensor.
   std::vector<DegradedRange> degraded;  ///< Ascending by element_first.
-  Staleness staleness;                  ///< Of an asynchronous job.
+  Staleness staleness;                  ///< For an asynchronous job only.
   /// The floats of this rank's tensor, counted when they were converted to lanes.
   Underflow underflow;
   /// One line if the result is kOk but less precise than its user may expect: many elements

@@ -114,8 +114,8 @@ class Communicator {
   /// Returns the recorder of CommunicatorConfig::record_folder; null: there is none.
   [[nodiscard]] std::shared_ptr<const WorkerRecorder> recorder() const;
   // The terms agreed with the aggregator.
-  [[nodiscard]] uint32_t window() const;                ///< Of the first channel.
-  [[nodiscard]] std::vector<uint32_t> windows() const;  ///< Of all channels.
+  [[nodiscard]] uint32_t window() const;                ///< First channel's window, in packets.
+  [[nodiscard]] std::vector<uint32_t> windows() const;  ///< Each channel's window, in packets.
   [[nodiscard]] uint32_t gradients() const;
   /// Returns the elements of a packet with 16-bit gradients; 0: an aggregator takes none.
   [[nodiscard]] uint32_t narrow_gradients() const;

@@ -135,29 +135,29 @@ class Joining {
   uint32_t next_port_ = 0;
 };
 
-/// Lets the channels' calls to the program take turns, and only one of them announce a wait at a
+/// Makes channels call the program one at a time, and lets only one of them announce a wait at a
 /// time.
 CommunicatorConfig with_serialised_callbacks(CommunicatorConfig config) {
-  struct Voice {
+  struct CallbackState {
     std::mutex mutex;
     Instant wait_at;  ///< When the next wait may be announced.
   };
-  const auto voice = std::make_shared<Voice>();
+  const auto state = std::make_shared<CallbackState>();
   if (config.on_event) {
-    config.on_event = [voice, tell = config.on_event](const WorkerEvent& event) {
-      const std::lock_guard lock(voice->mutex);
+    config.on_event = [state, callback = config.on_event](const WorkerEvent& event) {
+      const std::lock_guard lock(state->mutex);
       if (event.kind == WorkerEvent::Kind::kWaiting) {
         const Instant now = monotonic_now();
-        if (now < voice->wait_at) return;
-        voice->wait_at = now + kWaitsAnnouncedEvery;
+        if (now < state->wait_at) return;
+        state->wait_at = now + kWaitsAnnouncedEvery;
       }
-      tell(event);
+      callback(event);
     };
   }
   if (config.on_join_wait) {
-    config.on_join_wait = [voice, tell = config.on_join_wait](const std::string& text) {
-      const std::lock_guard lock(voice->mutex);
-      tell(text);
+    config.on_join_wait = [state, callback = config.on_join_wait](const std::string& text) {
+      const std::lock_guard lock(state->mutex);
+      callback(text);
     };
   }
   return config;

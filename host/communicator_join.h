@@ -16,7 +16,7 @@
 
 namespace tributary::host {
 
-/// Checks what a join needs apart from the network. Returns the key, its value and those allowed.
+/// Checks a join's configuration. The error names the key, its value and the allowed values.
 [[nodiscard]] Result<void> check_config(const CommunicatorConfig& config);
 
 /// @param status Receives the protocol's status if the protocol failed, or kRefused if the

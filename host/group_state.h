@@ -29,8 +29,8 @@ namespace tributary::host {
 struct ChannelPlace {
   std::string text = {};    ///< Empty if there is one channel only.
   uint32_t aggregator = 0;  ///< Its place in the job's list, from 1 on; 0: there is no list.
-  uint32_t priority = 0;    ///< Of the tensors that it carries; see AllReduceOptions::priority.
-  uint32_t thread = 0;      ///< Of the rank's threads, the one that drives the channel.
+  uint32_t priority = 0;    ///< Priority of its tensors; see AllReduceOptions::priority.
+  uint32_t thread = 0;      ///< Index of the rank's thread that drives the channel.
 };
 
 class GroupState {

@@ -69,7 +69,7 @@ class JoinPlan {
  private:
   [[nodiscard]] std::string difference(std::span<const Terms> terms, size_t other) const;
 
-  CommunicatorConfig common_;  ///< Of all channels.
+  CommunicatorConfig common_;  ///< Settings that all channels share.
   std::vector<Aggregator> aggregators_;
   uint64_t weight_sum_ = 0;
   Terms agreed_;

@@ -16,10 +16,10 @@
 
 namespace tributary::host {
 
-/// A worker that joins gives up after this long with nothing but refusals, so a server that starts
+/// A worker's join ends after this long with nothing but refusals, so a server that starts
 /// a moment later is still found. Assumed; forty requests.
 inline constexpr Duration kRefusedJoinFor = milliseconds(2000);
-/// A worker that waits for a sum gives up after this long. Assumed: a living aggregator answers
+/// A worker's wait for a sum ends after this long. Assumed: a living aggregator answers
 /// probes every 100 ms, so four were lost.
 inline constexpr Duration kRefusedSessionFor = milliseconds(400);
 
@@ -40,8 +40,8 @@ class RefusalWatch {
   }
 
  private:
-  Instant first_at_;    ///< Of the first refusal after the aggregator's last packet.
-  uint32_t count_ = 0;  ///< Since then.
+  Instant first_at_;    ///< Time of the first refusal after the aggregator's last packet.
+  uint32_t count_ = 0;  ///< Refusals since first_at_.
 };
 
 }  // namespace tributary::host

@@ -23,7 +23,7 @@ struct CommunicatorCounters {
   uint64_t invalid_packets = 0;   ///< Malformed, foreign or of another session; ignored.
   uint64_t forged_packets = 0;    ///< Not sealed with the session's key; ignored.
   uint64_t replayed_packets = 0;  ///< Sealed, but seen before; ignored.
-  uint64_t bytes = 0;             ///< Of tensors, in the results accepted.
+  uint64_t bytes = 0;             ///< Tensor bytes in the results accepted.
   uint64_t underflowed = 0;       ///< Non-zero elements of this rank that became 0 as lanes.
 
   /// Adds every count of `more`, for an owner of several protocols.

@@ -32,12 +32,12 @@ struct WorkerEvent {
     kWaiting,
     kDegraded,   ///< An all-reduce has blocks that lack a rank, or are imprecise.
     kStraggler,  ///< The aggregator stopped waiting for these ranks.
-    kReturned,   ///< It waits for them as before.
+    kReturned,   ///< The aggregator waits for them as before.
   };
   Kind kind = Kind::kWaiting;
   SourceSet ranks{};    ///< Those waited for, missing, or lagging; empty: unknown.
   uint64_t blocks = 0;  ///< kDegraded: such blocks of the tensor.
-  Duration waited{};    ///< kWaiting.
+  Duration waited{};    ///< Length of the wait so far, for kWaiting.
   std::string text;     ///< One line for people.
 };
 

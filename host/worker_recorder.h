@@ -70,7 +70,7 @@ class WorkerRecorder {
   std::condition_variable_any stalled_;
   mutable std::mutex mutex_;  ///< Guards the members below.
   std::vector<recorder::Writer*> channels_;
-  size_t channel_count_ = 0;  ///< Of channels_, in use by the present attempt.
+  size_t channel_count_ = 0;  ///< Writers in channels_ that the present attempt to join uses.
   bool is_stored_ = false;
   std::string path_;
   std::string problem_;

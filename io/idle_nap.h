@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// How long a queue that must poll may nap while nothing arrives.
+/// Computes how long a queue that must poll may nap while nothing arrives.
 ///
 /// Threads: Pure.
 /// Tests:   tests/io/idle_nap_test.cc

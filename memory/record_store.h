@@ -50,7 +50,7 @@ class RecordStore {
   static_assert(std::is_trivially_destructible_v<Record>);
 
  public:
-  /// Where the store lies in shared memory. Only the records are ever touched: the host's index and
+  /// The store's place in shared memory. Only the records are ever touched: the host's index and
   /// REF flags are elsewhere, and the ranges below give them addresses.
   struct Place {
     std::byte* records = nullptr;        ///< Zeroed, for `capacity` records; null: the heap.

@@ -50,7 +50,7 @@ class Address {
   uint64_t value_ = 0;
 };
 
-/// Where the ranges begin: [base, base + size). They are far apart, so a range never reaches the
+/// Bases of the ranges [base, base + size). They are far apart, so a range never reaches the
 /// next. They lie above 4 GiB, so an offset mistaken for an address is detected.
 inline constexpr Address kSramBase{uint64_t{1} << 32};
 inline constexpr Address kDramBase{uint64_t{1} << 40};

@@ -76,7 +76,7 @@ class AccessMeter {
   struct Position {
     const char* mark = nullptr;   ///< Null: before its first mark.
     const char* reply = nullptr;  ///< Kind of the XTXN or loop; null: none.
-    Place place = {};             ///< Of the mark.
+    Place place = {};             ///< Source line of the mark.
   };
 
   struct InstructionRow {

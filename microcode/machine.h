@@ -71,7 +71,7 @@ struct Xtxn {
   XtxnKind kind;
   uint32_t size_bytes;
   const void* target;
-  /// Of a hash operation on a key: the table, of which `target` is the key's home bucket. Null:
+  /// For a hash operation on a key: the table; `target` is the key's home bucket. Null:
   /// the operation visits `target` alone. See memory::hash_request().
   const memory::HashBuckets* table;
 };

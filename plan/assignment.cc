@@ -12,6 +12,24 @@ namespace {
 /// A link or CPU is a bottleneck if it is idle for less than this part of the time.
 constexpr double kIdleMax = 0.001;
 
+/// Largest part that rounding shares to weights may add to the time, where weights allow it.
+constexpr double kRoundingMax = 0.002;
+
+/// Returns weights_of() the best shares. If rounding makes these too slow, as with a machine whose
+/// share is about kShareErrorMax, it returns weights that limit the time instead.
+std::vector<uint32_t> weights_for(std::span<const Machine> machines, const TensorSize& tensor,
+                                  const OptimalShares& best) {
+  std::vector<uint32_t> weights = weights_of(best.shares);
+  const double rounded_s = longest(machine_times(machines, shares_of(weights), tensor));
+  // Many machines may need a larger limit, because their weights have a sum of kWeightMax at most.
+  for (double part = kRoundingMax; best.seconds * (1 + part) < rounded_s; part *= 2) {
+    const auto ranges = shares_within(machines, tensor, best.seconds * (1 + part));
+    auto limited = weights_within(best.shares, ranges);
+    if (limited) return *std::move(limited);
+  }
+  return weights;
+}
+
 Bottleneck bottleneck_of(const MachineTime& time, double seconds) {
   const double busy = (1 - kIdleMax) * seconds;
   if (seconds > 0 && time.link_s >= busy) return Bottleneck::kLink;
@@ -78,7 +96,7 @@ Result<Assignment> assign(std::span<const Machine> machines, const TensorSize& t
   }
   const OptimalShares best = optimal_shares(machines, tensor);
   Assignment assignment;
-  assignment.weights = weights_of(best.shares);
+  assignment.weights = weights_for(machines, tensor, best);
   assignment.shares = shares_of(assignment.weights);
   assignment.times = machine_times(machines, assignment.shares, tensor);
   assignment.predicted_s = longest(assignment.times);

@@ -3,7 +3,8 @@
 /// The plan of a sharded job: the share of each aggregator, the time of an all-reduce, and the
 /// machines that limit it. `tributary plan` prints it.
 ///
-/// Model:   optimal_shares.h, then integer weights. The predicted time is that of the weights.
+/// Model:   optimal_shares.h, then integer weights. The predicted time is that of the weights, at
+///          most 0.2 % above the optimum where weights up to kWeightMax can be so close.
 /// Shapes:  The vectors have one element for each machine.
 /// Units:   Seconds.
 /// Threads: Pure functions.
@@ -28,7 +29,7 @@ enum class Bottleneck : uint8_t { kNone, kLink, kCpu };
 
 struct Assignment {
   std::vector<uint32_t> weights;
-  std::vector<double> shares;  ///< Of the weights.
+  std::vector<double> shares;  ///< Shares that result from the weights.
   std::vector<MachineTime> times;
   std::vector<Bottleneck> bottlenecks;
 

@@ -21,9 +21,9 @@ namespace tributary::plan {
 struct PcieMachine {
   uint32_t switches = 2;
   uint32_t gpus_per_switch = 4;
-  double gpu_link = 0;         ///< Between a GPU and its switch.
-  double switch_link = 0;      ///< Between a switch and the CPU.
-  double across_switches = 0;  ///< Of a copy between GPUs below different switches.
+  double gpu_link = 0;         ///< Bytes per second between a GPU and its switch.
+  double switch_link = 0;      ///< Bytes per second between a switch and the CPU.
+  double across_switches = 0;  ///< Bytes per second between GPUs below different switches.
 };
 
 /// Returns the time if each GPU copies the part `brute_force` of its tensor to the CPU unreduced,

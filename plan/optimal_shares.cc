@@ -150,6 +150,18 @@ OptimalShares optimal_shares(std::span<const Machine> machines, const TensorSize
   return best;
 }
 
+std::vector<ShareRange> shares_within(std::span<const Machine> machines, const TensorSize& tensor,
+                                      double seconds) {
+  const uint32_t workers = worker_count(machines);
+  const double x = seconds / tensor.bytes;
+  std::vector<ShareRange> ranges;
+  for (const Machine& machine : machines) {
+    const ShareLimits limits = limits_of(machine, workers, tensor.wire_ratio);
+    ranges.push_back({.least = limits.least_at(x), .most = limits.most_at(x)});
+  }
+  return ranges;
+}
+
 std::vector<MachineTime> machine_times(std::span<const Machine> machines,
                                        std::span<const double> shares, const TensorSize& tensor) {
   TRIB_ASSERT(shares.size() == machines.size());

@@ -16,12 +16,13 @@
 #include <vector>
 
 #include "plan/machine.h"
+#include "plan/weights.h"
 
 namespace tributary::plan {
 
 /// The tensor of one all-reduce.
 struct TensorSize {
-  double bytes = 0;       ///< Of gradients.
+  double bytes = 0;       ///< Bytes of gradients.
   double wire_ratio = 1;  ///< Bytes on a link for each byte of gradients: headers and gaps.
 };
 
@@ -35,6 +36,11 @@ struct OptimalShares {
 /// @pre check_machines(machines) accepts the machines.
 [[nodiscard]] OptimalShares optimal_shares(std::span<const Machine> machines,
                                            const TensorSize& tensor);
+
+/// Returns the shares with which each machine finishes within `seconds`.
+/// @pre check_machines() accepts the machines; `seconds` is not below that of optimal_shares().
+[[nodiscard]] std::vector<ShareRange> shares_within(std::span<const Machine> machines,
+                                                    const TensorSize& tensor, double seconds);
 
 /// The time for which one all-reduce occupies a machine.
 struct MachineTime {

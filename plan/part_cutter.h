@@ -61,7 +61,7 @@ class PartCutter {
 
   std::vector<uint32_t> weights_;
   uint64_t weight_sum_ = 0;
-  /// In elements times weight_sum_; the sum of all credits is 0 between two tensors.
+  /// Unit: elements times weight_sum_. The sum of all credits is 0 between two tensors.
   std::vector<Wide> credits_;  ///< Shape [aggregators].
 };
 

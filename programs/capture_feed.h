@@ -44,7 +44,7 @@ inline constexpr Duration kGapMax = seconds(4 * 3600);
 /// One packet for a program.
 struct FedPacket {
   Instant at;
-  /// As large as on the wire; if a header is cut, as in the file. Valid until the next next().
+  /// As long as on the wire; if a header is cut, as in the file. Valid until the next next().
   std::span<const std::byte> bytes;
   io::CapturedPacket captured;  ///< As in the file.
 
@@ -64,7 +64,7 @@ class CaptureFeed {
     uint64_t packets = 0;
     uint64_t bytes = 0;         ///< On the wire.
     uint64_t cut = 0;           ///< The file does not hold all of their bytes.
-    uint64_t headers_cut = 0;   ///< Of these, those that lack bytes of a header.
+    uint64_t headers_cut = 0;   ///< Cut packets that lack bytes of a header.
     uint64_t too_long = 0;      ///< Longer than the machine's packets: not fed.
     uint64_t out_of_order = 0;  ///< Earlier than their predecessor: fed at the predecessor's time.
   };
@@ -89,6 +89,8 @@ class CaptureFeed {
   /// Returns the next packet, or null at the end.
   [[nodiscard]] const FedPacket* next();
 
+  /// Returns whether the flag that ends the file is set.
+  [[nodiscard]] bool is_stopped() const { return stop_ != nullptr && stop_->load(); }
   [[nodiscard]] const std::optional<Error>& problem() const { return problem_; }
   [[nodiscard]] const Counts& counts() const { return counts_; }
   /// Returns the time of Instant 0. @pre a packet has been read; before that, the epoch of 1970.
@@ -99,7 +101,6 @@ class CaptureFeed {
   void read_ahead();
 
  private:
-  [[nodiscard]] bool is_stopped() const { return stop_ != nullptr && stop_->load(); }
   [[nodiscard]] bool read();
   [[nodiscard]] bool place_in_time();
   void fill_up();

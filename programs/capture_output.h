@@ -4,7 +4,8 @@
 /// it makes.
 ///
 /// Threads: One.
-/// Errors:  problem() keeps the first failed write; later packets are counted, but not written.
+/// Errors:  A failed write ends the file, but not the messages, and a failed message does not end
+///          the file. problem() keeps the first failure.
 /// Tests:   tests/programs/program_test.cc
 #pragma once
 
@@ -20,7 +21,7 @@ namespace tributary::programs {
 
 class CaptureOutput {
  public:
-  /// Receives a message that a program has made, a UDP payload.
+  /// Receives each message that a program has made, a UDP payload, even after a failure.
   using MessageHandler = std::function<Result<void>(std::span<const std::byte> message)>;
 
   struct Counts {
@@ -50,17 +51,17 @@ class CaptureOutput {
     counts_.forwarded++;
     counts_.forwarded_bytes += packet.wire_bytes;
     if (observer_) observer_(packet);
-    if (writer_ && !problem_) keep_problem(writer_->write(packet));
+    if (writer_ && !writer_failed_) writer_failed_ = !keep_problem(writer_->write(packet));
   }
   void message(std::span<const std::byte> message) {
     counts_.messages++;
-    if (handler_ && !problem_) keep_problem(handler_(message));
+    if (handler_) keep_problem(handler_(message));
   }
   /// Flushes and closes the file.
   void finish() {
     if (writer_) {
       const auto finished = writer_->finish();
-      if (!problem_) keep_problem(finished);
+      if (!writer_failed_) keep_problem(finished);
     }
     writer_.reset();
   }
@@ -69,14 +70,17 @@ class CaptureOutput {
   [[nodiscard]] const Counts& counts() const { return counts_; }
 
  private:
-  void keep_problem(const Result<void>& done) {
-    if (!done) problem_ = done.error();
+  /// @return whether it was done.
+  bool keep_problem(const Result<void>& done) {
+    if (!done && !problem_) problem_ = done.error();
+    return done.has_value();
   }
 
   std::optional<io::CaptureWriter> writer_;
   MessageHandler handler_;
   Observer observer_;
-  std::optional<Error> problem_;
+  bool writer_failed_ = false;
+  std::optional<Error> problem_;  ///< The first.
   Counts counts_;
 };
 

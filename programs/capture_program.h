@@ -43,7 +43,7 @@ struct RunRequest {
 
 struct RunEnd {
   RunReport report;
-  std::optional<Error> problem;  ///< Why the run ended early.
+  std::optional<Error> problem;  ///< Reason why the run ended early; not set: it did not.
 };
 
 struct CaptureProgram {

@@ -57,7 +57,7 @@ std::vector<ProgramEvent> CulpritEvents::take(const guard::Report& report) {
   }
   std::erase_if(open_, [&](uint64_t number) {
     const guard::Culprit* const culprit = report.entry(number);
-    if (culprit == nullptr) return true;  // Too many later ones: its end stays unknown.
+    if (culprit == nullptr) return true;  // The report has replaced it, so its end stays unknown.
     if (culprit->end == guard::Change::kNone) return false;
     events.push_back(end_of(*culprit));
     return true;

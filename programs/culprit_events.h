@@ -24,7 +24,7 @@ class CulpritEvents {
 
  private:
   uint64_t noted_ = 0;       ///< Entries of the report that take() has seen or missed.
-  std::set<uint64_t> open_;  ///< Those that it has seen and that had not ended.
+  std::set<uint64_t> open_;  ///< Entries that it has seen and that had not ended.
 };
 
 }  // namespace tributary::programs

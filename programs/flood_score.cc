@@ -9,15 +9,22 @@
 namespace tributary::programs {
 namespace {
 
-/// Returns the class of a generated packet; nothing for other packets.
-std::optional<traffic::Label> label_of(const io::CapturedPacket& packet) {
+struct Labelled {
+  traffic::Label label;
+  std::array<uint8_t, 16> server;
+};
+
+/// Returns the class and the destination of a generated packet; nothing for other packets.
+std::optional<Labelled> labelled(const io::CapturedPacket& packet) {
   apps::FlowPacket flow;
   const auto fit = apps::read_captured_flow(packet.bytes, packet.wire_bytes, flow);
   if (fit != apps::FlowFit::kFits) return std::nullopt;
   Endpoint source, destination;
   source.address = flow.key.source;
   destination.address = flow.key.destination;
-  return traffic::is_server(destination) ? traffic::label_of(source) : std::nullopt;
+  const auto label = traffic::label_of(source);
+  if (!label || !traffic::is_server(destination)) return std::nullopt;
+  return Labelled{*label, destination.address};
 }
 
 int64_t millisecond_of(io::CaptureTime at) {
@@ -27,12 +34,13 @@ int64_t millisecond_of(io::CaptureTime at) {
 }  // namespace
 
 void FloodScore::count(const io::CapturedPacket& packet, uint64_t Count::*which) {
-  const auto label = label_of(packet);
-  if (!label) return;
-  classes_[static_cast<size_t>(*label)].*which += 1;
-  if (*label != traffic::Label::kFlood) return;
+  const auto read = labelled(packet);
+  if (!read) return;
+  classes_[static_cast<size_t>(read->label)].*which += 1;
+  if (read->label != traffic::Label::kFlood) return;
   flood_[millisecond_of(packet.at)].*which += 1;
   flood_began_ = std::min(flood_began_.value_or(packet.at), packet.at);
+  flooded_.insert(read->server);
 }
 
 std::optional<double> FloodScore::share_of(const Count& count) {

@@ -6,7 +6,7 @@
 ///
 /// Units:   Shares from 0 to 1 of packets.
 /// Threads: One.
-/// Memory:  24 bytes for each millisecond with flood packets.
+/// Memory:  24 bytes for each millisecond with flood packets, 16 for each server that they go to.
 /// Tests:   tests/programs/guard_program_test.cc
 #pragma once
 
@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 
 #include "base/time.h"
@@ -34,6 +35,11 @@ class FloodScore {
   [[nodiscard]] std::optional<double> flood_passed_share(io::CaptureTime from) const;
   /// Returns the time of the flood's first packet.
   [[nodiscard]] std::optional<io::CaptureTime> flood_began() const { return flood_began_; }
+  /// Tells whether the flood has sent packets to a server.
+  /// @param server Network order, IPv4 mapped.
+  [[nodiscard]] bool is_flooded(const std::array<uint8_t, 16>& server) const {
+    return flooded_.contains(server);
+  }
 
  private:
   struct Count {
@@ -46,6 +52,7 @@ class FloodScore {
   std::array<Count, traffic::kLabelCount> classes_;  ///< Indexed by Label.
   std::map<int64_t, Count> flood_;                   ///< By millisecond since 1970.
   std::optional<io::CaptureTime> flood_began_;
+  std::set<std::array<uint8_t, 16>> flooded_;  ///< Destinations of the flood's packets.
 };
 
 }  // namespace tributary::programs

@@ -72,21 +72,27 @@ Result<void> FlowRecords::append(File& file, std::string_view bytes) {
       std::fflush(file.stream) == 0) {
     return {};
   }
-  return system_failure(errno, file.path);
+  const int cause = errno;
+  file.stream = nullptr;
+  return system_failure(cause, file.path);
 }
 
-Result<void> FlowRecords::write(std::span<const std::byte> message) {
-  if (!ipfix_.path.empty()) {
-    const auto done =
-        append(ipfix_, {reinterpret_cast<const char*>(message.data()), message.size()});
-    if (!done) return done;
-  }
-  if (json_lines_.path.empty()) return {};
+Result<void> FlowRecords::append_lines(std::span<const std::byte> message) {
   const auto decoded = wire::decode_ipfix(message);
   if (!decoded) return tl::unexpected(decoded.error());
   std::string lines;
   for (const wire::IpfixFlow& flow : decoded->flows) lines += as_json(flow).dump() + "\n";
   return append(json_lines_, lines);
+}
+
+Result<void> FlowRecords::write(std::span<const std::byte> message) {
+  Result<void> done;
+  if (ipfix_.stream != nullptr) {
+    done = append(ipfix_, {reinterpret_cast<const char*>(message.data()), message.size()});
+  }
+  if (json_lines_.stream == nullptr) return done;
+  const Result<void> lines_done = append_lines(message);
+  return done ? lines_done : done;
 }
 
 }  // namespace tributary::programs

@@ -5,8 +5,8 @@
 ///
 /// Units:   Times in nanoseconds since 1970.
 /// Threads: One.
-/// Errors:  create() refuses a path that cannot be written. write() reports a failed write, and a
-///          message that is malformed.
+/// Errors:  create() refuses a path that cannot be written. write() reports a failed write, which
+///          ends its file only, and a message that is malformed.
 /// Tests:   tests/programs/flow_records_test.cc
 #pragma once
 
@@ -41,10 +41,11 @@ class FlowRecords {
   struct File {
     std::string path;
     std::unique_ptr<std::FILE, Close> owned;
-    std::FILE* stream = nullptr;  ///< `owned`, or standard output; null: no file.
+    std::FILE* stream = nullptr;  ///< `owned`, or standard output; null: no file, or it failed.
   };
   [[nodiscard]] static Result<File> open(const char* flag, const std::string& path);
   [[nodiscard]] static Result<void> append(File& file, std::string_view bytes);
+  [[nodiscard]] Result<void> append_lines(std::span<const std::byte> message);
 
   File json_lines_;
   File ipfix_;

@@ -7,9 +7,11 @@
 #include <array>
 
 #include "apps/guard/app.h"
+#include "base/endpoint.h"
 #include "programs/capture_run.h"
 #include "programs/culprit_events.h"
 #include "programs/flood_score.h"
+#include "traffic/labels.h"
 
 namespace tributary::programs {
 namespace {
@@ -142,6 +144,8 @@ class GuardInstance {
     auto state = guard::GuardState::create(instance->memory_, *config, terms.start);
     if (!state) return tl::unexpected(state.error());
     instance->state_ = *std::move(state);
+    instance->state_->observe_culprits(
+        [raw = instance.get()](const guard::Culprit& culprit) { raw->note_detection(culprit); });
     return instance;
   }
 
@@ -192,7 +196,20 @@ class GuardInstance {
     return time_zero_ + std::chrono::nanoseconds(in_nanoseconds(at - Instant()));
   }
 
-  /// Adds the shares of generated traffic that passed, and the time to the first culprit. The
+  /// Notes when the flood was detected: the earliest detection, since it began, of a culprit with
+  /// the flood's destination that comes from everywhere or from the flood's sources.
+  void note_detection(const guard::Culprit& culprit) {
+    if (!score_.flood_began() || !score_.is_flooded(culprit.destination)) return;
+    const io::CaptureTime detected_at = time_of(culprit.detected_at);
+    Endpoint source;
+    source.address = culprit.source;
+    const bool is_of_flood =
+        culprit.level == Level::kDestination || traffic::label_of(source) == traffic::Label::kFlood;
+    if (!is_of_flood || detected_at < *score_.flood_began()) return;
+    flood_detected_ = std::min(flood_detected_.value_or(detected_at), detected_at);
+  }
+
+  /// Adds the shares of generated traffic that passed, and the time to the flood's detection. The
   /// flood's share counts from two timer periods after that.
   void add_score(nlohmann::ordered_json& json) const {
     const auto put = [&json](const char* name, std::optional<double> value) {
@@ -200,15 +217,14 @@ class GuardInstance {
     };
     put("innocent_passed", score_.passed_share(traffic::Label::kInnocent));
     put("flash_crowd_passed", score_.passed_share(traffic::Label::kFlashCrowd));
-    const std::optional<Instant> first_at = state_->report().first_detected_at();
     std::optional<double> flood_passed, detect_ms;
-    if (first_at && score_.flood_began()) {
-      const io::CaptureTime detected_at = time_of(*first_at);
+    if (flood_detected_) {
       detect_ms =
-          std::chrono::duration<double, std::milli>(detected_at - *score_.flood_began()).count();
+          std::chrono::duration<double, std::milli>(*flood_detected_ - *score_.flood_began())
+              .count();
       const auto settled =
           std::chrono::nanoseconds(2 * in_nanoseconds(state_->config().timer_period));
-      flood_passed = score_.flood_passed_share(detected_at + settled);
+      flood_passed = score_.flood_passed_share(*flood_detected_ + settled);
     }
     put("flood_passed", flood_passed);
     put("detect_ms", detect_ms);
@@ -261,6 +277,7 @@ class GuardInstance {
   io::CaptureTime time_zero_;
   std::unique_ptr<guard::GuardState> state_;
   FloodScore score_;
+  std::optional<io::CaptureTime> flood_detected_;
   CulpritEvents events_;
 };
 

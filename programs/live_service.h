@@ -50,7 +50,7 @@ struct LiveCoreState {
   engine::PortCounters port;
   std::optional<uint64_t> rx_dropped;  ///< See engine::PortQueue::rx_dropped().
   engine::MachineCounters machine;
-  std::vector<OutcomeCount> outcomes;  ///< Of the program.
+  std::vector<OutcomeCount> outcomes;  ///< Outcomes of the program.
   std::vector<Gauge> gauges;           ///< Likewise; empty if it has none.
   std::vector<std::string> notices;    ///< Likewise.
 };
@@ -316,12 +316,12 @@ class LiveServiceOf final : public LiveService {
     }
   }
 
-  std::unique_ptr<MessageRelay> relay_;  ///< Of all cores; outlives their ports.
+  std::unique_ptr<MessageRelay> relay_;  ///< Shared by all cores; outlives their ports.
   std::vector<std::unique_ptr<Core>> cores_;
   std::vector<std::string> warnings_;
   std::optional<io::LinkWatch> links_;  ///< Set by start().
   bool has_told_problem_ = false;
-  io::CaptureTime time_zero_;  ///< That of the programs.
+  io::CaptureTime time_zero_;  ///< Time zero of the programs.
   std::mutex mutex_;           ///< Serialises the threads that inspect or stop the engines.
 };
 

@@ -5,7 +5,7 @@
 ///
 /// Model:   A capture is one flow, so forwarded packets leave in the order of the file.
 /// Threads: One.
-/// Tests:   tests/programs/program_test.cc
+/// Tests:   tests/programs/program_test.cc, tests/programs/overlapping_timers_test.cc
 #pragma once
 
 #include <deque>
@@ -75,31 +75,40 @@ struct TimedBytes {
   std::span<const std::byte> bytes;  ///< A frame; valid until the next packet is asked for.
 };
 
-/// Lets frames arrive at a PFE at their times, and waits until the PFE is idle.
-/// @param next   Returns an optional TimedBytes, in order of time; none at the end.
-/// @param arrive Called at each packet's time, just before it arrives.
-template <class App, class Next, class Arrive>
-void feed_pfe(EventCore& core, engine::Pfe<App>& pfe, Next&& next, Arrive&& arrive) {
+/// Lets frames arrive at a PFE at their times, and waits until the PFE is idle. After the last
+/// packet no timer thread starts, as in run_on_live().
+/// @param next       Returns an optional TimedBytes, in order of time; none at the end.
+/// @param arrive     Called at each packet's time, just before it arrives.
+/// @param is_stopped Called before each event. Once it returns true, no timer thread starts.
+template <class App, class Next, class Arrive, class Stopped>
+void feed_pfe(EventCore& core, engine::Pfe<App>& pfe, Next&& next, Arrive&& arrive,
+              Stopped&& is_stopped) {
   const auto is_idle = [&pfe] { return pfe.is_idle(); };
+  const auto run_until = [&](Instant at) {
+    if (core.run_until(at, is_stopped)) pfe.rest_timers(Instant::never());
+    core.run_until(at);
+  };
   Instant last_at;
   while (const std::optional<TimedBytes> packet = next()) {
     if (packet->at > last_at + kGapMax) {
-      core.run_until(last_at + kGapMax);
+      run_until(last_at + kGapMax);
       pfe.rest_timers(packet->at);
     }
     last_at = packet->at;
-    core.run_until(packet->at);
+    run_until(packet->at);
     arrive();
     pfe.arrive(packet->bytes, static_cast<uint32_t>(packet->bytes.size()), Endpoint(), /*train=*/1,
                engine::PacketLayer::kFrame);
   }
+  pfe.rest_timers(Instant::never());  // Timer threads that overlap would never let it be idle.
   core.run_until(Instant::never(), is_idle);
   pfe.stop();
   core.run_until(Instant::never(), is_idle);
 }
 template <class App, class Next>
 void feed_pfe(EventCore& core, engine::Pfe<App>& pfe, Next&& next) {
-  feed_pfe(core, pfe, next, [] {});
+  feed_pfe(
+      core, pfe, next, [] {}, [] { return false; });
 }
 
 /// Feeds the whole capture to `app` and waits until the PFE is idle.
@@ -118,10 +127,11 @@ ModelReport run_on_model(App app, const engine::Parameters& parameters,
     if (packet == nullptr) return std::nullopt;
     return TimedBytes{packet->at, packet->bytes};
   };
-  feed_pfe(core, pfe, next, [&] {
+  const auto arrive = [&] {
     if (pfe.packets_inside() == 0) sink.clear();
     sink.add(*packet);
-  });
+  };
+  feed_pfe(core, pfe, next, arrive, [&feed] { return feed.is_stopped(); });
   return {parameters, pfe.report(), engine::accounting_of(pfe)};
 }
 

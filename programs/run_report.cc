@@ -12,6 +12,12 @@ using Json = nlohmann::ordered_json;
 
 double microseconds_of(Duration duration) { return in_seconds(duration) * 1e6; }
 
+/// Returns the mean time from the reorder engine to the last bit at the port; zero if the egress
+/// side is not modelled.
+Duration egress_mean(const engine::Report& pfe) {
+  return pfe.left == 0 ? Duration() : pfe.egress_time / static_cast<int64_t>(pfe.left);
+}
+
 Json model_json(const ModelReport& model) {
   const engine::Report& pfe = model.pfe;
   Json json;
@@ -21,6 +27,8 @@ Json model_json(const ModelReport& model) {
   json["instructions_per_packet"] = pfe.instructions_per_packet;
   json["latency_us_mean"] = microseconds_of(pfe.latency.mean);
   json["latency_us_p99"] = microseconds_of(pfe.latency.p99);
+  json["egress_us_mean"] = microseconds_of(egress_mean(pfe));
+  json["egress_us_max"] = microseconds_of(pfe.egress_time_max);
   json["threads_peak"] = pfe.threads_peak;
   json["timer_threads"] = pfe.timer_threads;
   json["memory_requests"] = pfe.memory_requests;
@@ -40,11 +48,14 @@ Json model_json(const ModelReport& model) {
 std::string model_text(const ModelReport& model) {
   const engine::Report& pfe = model.pfe;
   std::string text = "Instructions: " + engine::accounting_text(model.accounting);
+  const std::string egress = pfe.left == 0 ? ""
+                                           : fmt::format(", then {:.1f} us to the port",
+                                                         microseconds_of(egress_mean(pfe)));
   text += fmt::format(
       "On a modelled Trio of generation {}: {:.1f} instructions a packet, latency {:.1f} us (p99 "
-      "{:.1f} us), at most {} threads at once\n",
+      "{:.1f} us){}, at most {} threads at once\n",
       model.parameters.generation, pfe.instructions_per_packet, microseconds_of(pfe.latency.mean),
-      microseconds_of(pfe.latency.p99), pfe.threads_peak);
+      microseconds_of(pfe.latency.p99), egress, pfe.threads_peak);
   if (pfe.refused_full > 0) {
     text += fmt::format("  {} packets dropped: packet buffer full\n", pfe.refused_full);
   }

@@ -54,7 +54,7 @@ struct RunReport {
   uint64_t dropped = 0;        ///< By the program.
   uint64_t ended_wrongly = 0;  ///< Packets that the program did not forward or drop once.
   std::vector<OutcomeCount> outcomes;
-  double seconds = 0;                ///< Of this process, wall clock.
+  double seconds = 0;                ///< Wall-clock time of this process.
   std::optional<ModelReport> model;  ///< On the modelled machine only.
   /// The program's further results, as an object.
   nlohmann::ordered_json details = nlohmann::ordered_json::object();

@@ -48,7 +48,7 @@ enum class Kind : uint8_t {
   // A rank is silent; `value`: for how many milliseconds.
   kSilenceWaited = 31,    ///< The others wait for it.
   kSilenceExcluded = 32,  ///< The others go on without it.
-  kSilenceEnded = 33,     ///< Those that wait for it end.
+  kSilenceEnded = 33,     ///< The sources that wait for it end.
   kResumed = 34,
   kUpstreamSilent = 35,  ///< The upper aggregator does not answer; `value`: likewise.
   kUpstreamHeard = 36,

@@ -38,9 +38,9 @@ class Sink {
 };
 
 struct RecorderConfig {
-  std::string name{};  ///< Of the server.
+  std::string name{};  ///< Name of the server.
   bool is_worker = false;
-  uint16_t rank = kNoRank;      ///< Of the worker.
+  uint16_t rank = kNoRank;      ///< Rank of the worker.
   uint32_t events = 1U << 15;   ///< In each ring; a power of two from 64 to kEventsMax.
   std::vector<Label> labels{};  ///< At most kLabelsMax.
 };

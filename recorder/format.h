@@ -36,7 +36,7 @@ inline constexpr uint32_t kEventsMax = 1U << 20;
 /// The track of the thread that watches a server.
 inline constexpr uint32_t kWatchTrack = UINT32_MAX;
 
-/// Why a recording was written. Part of the file format: append, never renumber.
+/// The reason why a recording was written. Part of the file format: append, never renumber.
 enum class Cause : uint8_t {
   kCommand,
   kSignal,
@@ -48,7 +48,7 @@ enum class Cause : uint8_t {
 };
 [[nodiscard]] const char* name_of(Cause cause);
 
-/// Where the number of the time namespace begins in FileHeader::boot, behind the 36 letters of the
+/// Offset of the time namespace's number in FileHeader::boot, behind the 36 letters of the
 /// boot_id and their zero. It is 0 in the machine's own namespace.
 inline constexpr uint32_t kTimeNamespaceAt = 37;
 
@@ -60,8 +60,8 @@ struct FileHeader {
   uint32_t pid = 0;
   Cause cause = Cause::kCommand;
   uint8_t is_worker = 0;
-  uint16_t rank = kNoRank;  ///< Of a worker.
-  uint32_t signal = 0;      ///< Of an abnormal end.
+  uint16_t rank = kNoRank;  ///< Rank of a worker.
+  uint32_t signal = 0;      ///< Signal that caused an abnormal end.
   int64_t at_ns = 0;        ///< Time of writing, as in the events.
   /// Added to the time of an event: CLOCK_REALTIME, and CLOCK_MONOTONIC of the machine.
   int64_t to_realtime_ns = 0;
@@ -69,7 +69,7 @@ struct FileHeader {
   /// The kernel's boot_id and the time namespace: recordings with equal bytes have one clock.
   std::array<char, 40> boot{};
   std::array<char, 64> host{};
-  std::array<char, 64> name{};  ///< Of the server, or empty.
+  std::array<char, 64> name{};  ///< Name of the server, or empty.
 };
 static_assert(sizeof(FileHeader) == 224 && std::is_trivially_copyable_v<FileHeader>);
 

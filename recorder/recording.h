@@ -28,21 +28,21 @@ inline constexpr uint64_t kFileBytesMax = uint64_t{1} << 30;
 struct Section {
   uint32_t track = 0;     ///< See SectionHeader.
   uint64_t recorded = 0;  ///< Events from the recorder's start to the beginning of the copy.
-  uint64_t lost = 0;      ///< Of these: overwritten before the recording, or while it was written.
+  uint64_t lost = 0;      ///< Recorded events that were overwritten before or during the copy.
   uint64_t left_out = 0;  ///< Events that were not recorded, to keep the others.
   uint64_t damaged = 0;   ///< Entries of this file that are no event.
   std::vector<Event> events{};  ///< In the order in which they were put; open runs last.
 };
 
 struct Recording {
-  std::string path{};  ///< Of the file; empty: from memory.
+  std::string path{};  ///< Path of the file; empty: from memory.
   FileHeader header;
   std::string host{};
-  std::string name{};  ///< Of the server; empty: a worker's.
+  std::string name{};  ///< Name of the server; empty: a worker's.
   std::string boot{};
   std::vector<Label> labels{};
   std::vector<Section> sections{};
-  std::string problem{};  ///< Why a part is missing; empty: the file is whole.
+  std::string problem{};  ///< Reason why a part is missing; empty: the file is whole.
 
   /// Returns "server rack1", or "rank 3".
   [[nodiscard]] std::string title() const;

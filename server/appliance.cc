@@ -235,7 +235,9 @@ Snapshot Appliance::snapshot() {
   snapshot.at = monotonic_now();  // Later than all times that the cores have given.
   for (uint32_t i = 0; i < jobs.size(); i++) {
     snapshot.jobs.push_back(merge(*served_[i].session, jobs[i], snapshot.at));
-    snapshot.jobs.back().draining = served_[i].draining;
+    JobSnapshot& job = snapshot.jobs.back();
+    job.channel = uint32_t{job.config.id} - served_[i].job;
+    job.draining = served_[i].draining;
   }
   snapshot.read_ports(*port_);
   return snapshot;

@@ -12,6 +12,7 @@
 #include "auth/session_seal.h"
 #include "base/clock.h"
 #include "io/udp/resolve.h"
+#include "io/udp/socket_address.h"
 #include "plan/assignment.h"
 #include "plan/plan_digest.h"
 #include "wire/trio_ml.h"
@@ -43,6 +44,34 @@ Result<void> check_plan(const DirectoryConfig& config) {
                   aggregators, wire::kAggregatorsMax));
 }
 
+/// An aggregator and its address.
+struct NamedAddress {
+  std::string name;
+  Endpoint address;
+};
+
+/// Refuses an address that two aggregators share, and one that only some ranks would reach: a
+/// loopback address beside others. Debian gives a machine's own name 127.0.1.1.
+Result<void> check_addresses(const std::vector<NamedAddress>& aggregators) {
+  for (size_t i = 0; i < aggregators.size(); i++) {
+    for (size_t before = 0; before < i; before++) {
+      const auto& [name, address] = aggregators[before];
+      const auto& [other_name, other] = aggregators[i];
+      if (address.is_same_peer(other)) {
+        return failure(fmt::format("--workers, --servers: {} and {} have the same address {}", name,
+                                   other_name, address.to_string()));
+      }
+      if (io::is_loopback(address) == io::is_loopback(other)) continue;
+      const NamedAddress& local = io::is_loopback(address) ? aggregators[before] : aggregators[i];
+      return failure(fmt::format(
+          "--workers, --servers: {} has the address {}, which ranks on other machines cannot "
+          "reach; allowed: addresses that every rank reaches",
+          local.name, local.address.to_string()));
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 /// Watches the aggregators of one job, and publishes its plans.
@@ -52,7 +81,7 @@ class Directory::Watch {
     size_t machine = 0;
     std::string name;
     Endpoint address;
-    std::array<uint64_t, kQuestionsOpen> nonces{};  ///< Of the last questions; 0: answered.
+    std::array<uint64_t, kQuestionsOpen> nonces{};  ///< Nonces of the last questions; 0: answered.
     Instant heard_at = Instant::never();
     bool answers = false;
     uint32_t weight = 0;
@@ -272,15 +301,20 @@ Result<std::unique_ptr<Directory>> Directory::start(const DirectoryConfig& confi
                                                     const std::vector<ServedJob>& jobs) {
   if (const auto checked = check_plan(config); !checked) return tl::unexpected(checked.error());
   std::vector<Watch::Peer> peers;
+  std::vector<NamedAddress> addresses;
   for (size_t i = 0; i < config.machines.size(); i++) {
     if (!config.machines[i].aggregator) continue;
     const auto address = io::resolve(config.endpoints[i], wire::kTrioMlPort);
     if (!address) return tl::unexpected(address.error());
+    addresses.push_back({config.endpoints[i], *address});
     Watch::Peer peer;
     peer.machine = i;
     peer.name = config.endpoints[i];
     peer.address = *address;
     peers.push_back(std::move(peer));
+  }
+  if (const auto checked = check_addresses(addresses); !checked) {
+    return tl::unexpected(checked.error());
   }
   auto port = io::UdpPort::open(io::UdpPortConfig{});
   if (!port) return tl::unexpected(port.error());

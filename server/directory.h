@@ -8,7 +8,7 @@
 ///          for kAnswersWithin, and the lightest ones above wire::kAggregatorsMax. A running
 ///          session keeps its aggregators.
 /// Threads: start(), stop() and state() from any thread; one thread of its own.
-/// Errors:  start() returns one line, as for a name without an address or a plan that is too long.
+/// Errors:  start() returns one line, as for an address given twice or a plan that is too long.
 /// Source:  BytePS §4.1 (the plan).
 /// Tests:   tests/server/directory_test.cc
 #pragma once

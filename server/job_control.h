@@ -37,8 +37,7 @@ using JobResult = tl::expected<void, JobError>;
 
 /// The keys of a running job that can change; those without a value stay.
 struct JobChange {
-  std::optional<Duration> timeout =
-      {};  ///< Of straggler mitigation: 1 to 60,000 whole milliseconds.
+  std::optional<Duration> timeout = {};  ///< Straggler timeout: 1 to 60,000 whole milliseconds.
   /// The effect of a member that is silent, also for the running session.
   std::optional<trio_ml::Silence> silence = {};
 };

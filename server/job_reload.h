@@ -55,7 +55,7 @@ class JobReload {
   /// Adds the job, or changes the running one to its keys.
   void reconcile(const trio_ml::JobConfig& wanted, Counts& counts);
 
-  std::vector<trio_ml::JobConfig> jobs_;  ///< Of the file.
+  std::vector<trio_ml::JobConfig> jobs_;  ///< Jobs of the configuration file.
   JobControl& control_;
 };
 

@@ -6,6 +6,8 @@
 #include <bit>
 #include <tuple>
 
+#include "apps/trio_ml/parameter_store.h"
+
 namespace tributary::server {
 namespace {
 
@@ -105,6 +107,9 @@ void JobView::read(const trio_ml::Job& job, uint32_t core, Instant now) {
   blocks_total = job.record.block_total_cnt;
   blocks_degraded = job.record.block_degraded_cnt;
   memory_bytes = job.window.memory_bytes();
+  if (job.parameters != nullptr) {
+    memory_bytes += trio_ml::ParameterShape(job.config).memory_bytes();
+  }
   buffers_free = job.window.buffers_free();
   blocks_held = job.record.block_curr_cnt;
   // A core notices a new session at its next packet. Until then its blocks belong to the old one.

@@ -50,7 +50,7 @@ struct UpstreamSnapshot {
   };
   State state = State::kIdle;
   Duration silent_for{};                       ///< For how long it owes an answer; 0: it owes none.
-  wire::Reason refusal = wire::Reason::kNone;  ///< Why it refuses.
+  wire::Reason refusal = wire::Reason::kNone;  ///< Reason of its refusal.
   /// While joining: the aggregator that keeps the session from starting, this upper one or one
   /// above it, and whether that one is silent.
   Endpoint waits_at{};
@@ -72,10 +72,10 @@ class JobView {
 
   std::vector<Endpoint> addresses;                  ///< Shape [sources].
   std::vector<trio_ml::MemberReport> reports;       ///< Shape [sources]; of core 0.
-  std::vector<trio_ml::RefusedJoin> refused_joins;  ///< Likewise.
+  std::vector<trio_ml::RefusedJoin> refused_joins;  ///< Shape [sources]; of core 0.
   wire::SourceMask active{};                        ///< Sources that new blocks wait for.
   wire::SourceMask joining{};                       ///< Sources that wait for a session.
-  std::optional<UpstreamSnapshot> upstream{};       ///< Of core 0, if there is an upper aggregator.
+  std::optional<UpstreamSnapshot> upstream{};       ///< Core 0's, if there is an upper aggregator.
   uint64_t blocks_held = 0;
   uint64_t blocks_in_progress = 0;
   uint64_t blocks_total = 0;
@@ -113,7 +113,7 @@ struct SourceSnapshot {
   bool joining = false;    ///< It, or its successor, waits for a session.
   Endpoint address{};      ///< Not set: unknown.
   std::optional<Duration>
-      silent_for{};  ///< Of members only; at most trio_ml::kHeardPeriod too long.
+      silent_for{};  ///< For members only; at most trio_ml::kHeardPeriod too long.
   std::optional<trio_ml::MemberReport> report{};       ///< Its own counts.
   std::optional<trio_ml::RefusedJoin> refused_join{};  ///< Its last join, if it was not accepted.
   std::vector<uint32_t> ranks{};  ///< Its rank, or all ranks below a lower aggregator.
@@ -121,8 +121,10 @@ struct SourceSnapshot {
 /// Tells whether a member's report describes the present: it is at most kReportFresh old.
 [[nodiscard]] bool has_fresh_report(const SourceSnapshot& source, Instant now);
 
+/// The state of one channel of a job. Most jobs have one channel.
 struct JobSnapshot {
   trio_ml::JobConfig config;
+  uint32_t channel = 0;      ///< Its number in the operator's job.
   uint32_t session = 0;      ///< 0: none runs.
   bool draining = false;     ///< No further session starts.
   uint64_t blocks_held = 0;  ///< In progress, or of an old session that a core has not discarded.
@@ -136,6 +138,9 @@ struct JobSnapshot {
   /// Blocks in progress by the time of their last contribution: the kOldestBlocks oldest ones, the
   /// oldest one that lacks each source, and the oldest one that waits for the upper aggregator.
   std::vector<BlockSnapshot> blocks;
+
+  /// Returns the id of the operator's job, which is that of channel 0.
+  [[nodiscard]] uint32_t job_id() const { return config.id - channel; }
 };
 
 /// Returns the sources or ranks in a mask, in ascending order.

@@ -19,7 +19,7 @@
 namespace tributary::server {
 
 struct SessionSnapshot {
-  uint32_t place = 0;  ///< Of the server's table of sessions.
+  uint32_t place = 0;  ///< Position in the server's table of sessions.
   uint64_t id = 0;
   bool configured = false;  ///< By --session, so that it lasts as long as the server.
   uint32_t elements = 0;

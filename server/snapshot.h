@@ -58,8 +58,8 @@ struct Snapshot {
   std::vector<engine::FrameCounters> frames;  ///< Shape [cores], or empty.
   std::vector<JobSnapshot> jobs;            ///< In the order in which they were added. Of Trio-ML.
   std::vector<SessionSnapshot> sessions;    ///< By place. Of SwitchML.
-  std::map<std::string, uint64_t> records;  ///< That a packet program holds, by name.
-  std::vector<std::string> notices;  ///< Of a packet program: lines that an operator should read.
+  std::map<std::string, uint64_t> records;  ///< Records that a packet program holds, by name.
+  std::vector<std::string> notices;         ///< Lines of a packet program for the operator.
   /// The jobs that this server plans as their directory; empty: it is none.
   std::vector<DirectoryJob> directory;
 

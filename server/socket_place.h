@@ -58,7 +58,7 @@ class SocketClaim {
   ~SocketClaim();
 
  private:
-  std::string path_;         ///< Of the lock's file.
+  std::string path_;         ///< Path of the lock file.
   io::FileDescriptor lock_;  ///< Not open if the claim was moved away.
 };
 /// Removes the stale sockets in the folder of `path`. @return an Error if a server answers at

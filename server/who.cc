@@ -161,6 +161,7 @@ std::string advice_on(const JobSnapshot& job, uint32_t index, Instant now) {
 Wait wait_for(const JobSnapshot& job, uint32_t index, Instant now) {
   const SourceSnapshot& source = job.sources[index];
   Wait wait{.job = job.config.id,
+            .channel_of = job.job_id(),
             .source = index,
             .missing = source.ranks,
             .last_heard = source.silent_for,
@@ -217,6 +218,7 @@ void add_upstream_wait(const JobSnapshot& job, Instant now, std::vector<Wait>& w
                      std::ranges::all_of(job.sources, is_joining);
   if (block == nullptr && !joins) return;
   Wait wait{.job = job.config.id,
+            .channel_of = job.job_id(),
             .missing = {},
             .last_heard = {},
             .address = job.config.upstream.to_string(),
@@ -236,6 +238,7 @@ void add_plain_senders(const JobSnapshot& job, Instant now, std::vector<Wait>& w
     if (!holds_joins_off(job, source, now)) continue;
     waits.push_back(
         {.job = job.config.id,
+         .channel_of = job.job_id(),
          .source = i,
          .missing = source.ranks,
          .last_heard = {},

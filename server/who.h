@@ -28,13 +28,14 @@ struct Wait {
   /// Stands for the upper aggregator.
   static constexpr uint32_t kUpstream = UINT32_MAX;
 
-  uint32_t job = 0;
+  uint32_t job = 0;                 ///< Id of the channel that waits.
+  uint32_t channel_of = 0;          ///< Id of the operator's job.
   uint32_t source = kUpstream;      ///< Index of the missing source in the job, or kUpstream.
   std::optional<uint32_t> block{};  ///< The oldest block that waits; none before a session.
   std::vector<uint32_t> missing{};  ///< Ranks: one, or all below a lower aggregator.
-  std::optional<Duration> since{};  ///< Since the block's last contribution.
+  std::optional<Duration> since{};  ///< Time since the block's last contribution.
   std::optional<Duration> last_heard{};
-  std::string address{};  ///< Of the last message's sender; empty: unknown.
+  std::string address{};  ///< Sender address of the last message; empty: unknown.
   std::string advice{};
 };
 

@@ -39,7 +39,7 @@ class PeriodicTimers {
  public:
   struct Config {
     uint32_t thread_count = 100;         ///< N. Default: Trio paper §6.1.
-    Duration period = milliseconds(10);  ///< Of each thread. Default: Trio paper §6.1.
+    Duration period = milliseconds(10);  ///< Period of each thread. Default: Trio paper §6.1.
     uint32_t record_count = 0;           ///< R, the slots of the store; may be 0.
   };
 

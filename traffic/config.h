@@ -71,7 +71,7 @@ struct FlashCrowdConfig {
 
 struct Config {
   uint64_t seed = 1;
-  uint64_t packets = 1'000'000;  ///< Of all classes, 1 to kPacketsMax.
+  uint64_t packets = 1'000'000;  ///< Packets of all classes, 1 to kPacketsMax.
   Duration length;               ///< Ends the traffic if the packets do not; 0: no limit.
   BackgroundConfig background;
   std::optional<FloodConfig> flood;

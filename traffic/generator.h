@@ -122,7 +122,7 @@ class Generator {
   Instant flood_due_ = Instant::never();
   Duration flood_active_;      ///< Time that the flood has been on, without a pulse's gaps.
   std::vector<Visit> visits_;  ///< A heap.
-  Instant arrival_due_ = Instant::never();  ///< Of the next client of the flash crowd.
+  Instant arrival_due_ = Instant::never();  ///< Arrival of the flash crowd's next client.
   uint32_t clients_arrived_ = 0;
   uint64_t packets_ = 0;
   Summary summary_;

@@ -57,7 +57,7 @@ constexpr Address documentation(uint16_t network, uint32_t index) {
 /// A prefix of an address: its first bits, network order.
 struct Prefix {
   Address address;
-  uint32_t bits;  ///< Of the 128.
+  uint32_t bits;  ///< Prefix length, out of 128 bits.
 };
 constexpr std::array<Prefix, 2> kServerPrefixes{
     {{mapped(kServerNetwork), kMappedBits + 16}, {documentation(kServerNetworkIpv6, 0), 112}}};

@@ -37,7 +37,7 @@ struct LabelledPrefix {
   Label label;
   const char* text;                 ///< "10.0.0.0/9".
   std::array<uint8_t, 16> address;  ///< As in Endpoint: network order, IPv4 mapped.
-  uint32_t bits;                    ///< Of the 128.
+  uint32_t bits;                    ///< Prefix length, out of 128 bits.
 };
 
 /// Returns all source prefixes. No two overlap.

@@ -29,7 +29,7 @@ struct VlanTag {
   static constexpr uint32_t kBytes = 4;
   using Priority = Field<kBytes, 0, 3>;
   using VlanId = Field<kBytes, 4, 12>;
-  using EtherType = Field<kBytes, 16, 16>;  ///< Of the next tag or the payload.
+  using EtherType = Field<kBytes, 16, 16>;  ///< Type of the next tag or the payload.
 };
 inline constexpr uint32_t kEtherTypeVlan = 0x8100;
 inline constexpr uint32_t kEtherTypeServiceVlan = 0x88a8;  ///< IEEE 802.1ad.

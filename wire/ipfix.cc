@@ -19,7 +19,7 @@ constexpr uint16_t kDataSetIdMin = 256;
 constexpr uint16_t kEnterpriseBit = 0x8000;
 constexpr uint16_t kVariableLength = 0xffff;
 constexpr uint32_t kTemplatesMax = 64;
-/// Where an IPv4 address lies in a mapped one.
+/// Offset of the IPv4 address in a mapped address.
 constexpr uint32_t kMappedOffset = 12;
 
 /// Seconds from 1900, where NTP begins, to 1970. Source: RFC 5905, Figure 4.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// How many packets may be in flight to a port without loss.
+/// Computes how many packets may be in flight to a port without loss.
 ///
 /// Model:   A port buffers a fixed number of payload bytes while the thread that reads it does not
 ///          run. An aggregator's port holds the windows of all sources; a worker's port holds the

@@ -77,8 +77,8 @@ struct SwitchmlHead {
   uint16_t slot = 0;
   int8_t exponent0 = 0;
   int8_t exponent1 = 0;
-  uint32_t elements = 0;  ///< How many follow; must have a size code.
-  bool degraded = false;  ///< In results of a switch with timeouts.
+  uint32_t elements = 0;  ///< Elements that follow; must have a size code.
+  bool degraded = false;  ///< The sum lacks workers; set by a switch with timeouts.
 };
 
 /// Writes SwitchmlHeader::kBytes bytes at `to`. @pre As switchml_payload().

@@ -290,12 +290,12 @@ struct ExtensionFields {
 
 /// A worker's counts since its session began, in a kReport. Nothing depends on them.
 struct WorkerReport {
-  uint64_t blocks = 0;         ///< Results.
-  uint64_t degraded = 0;       ///< Of them without some rank, or imprecise.
+  uint64_t blocks = 0;         ///< Results received.
+  uint64_t degraded = 0;       ///< Results that lack a rank or are imprecise.
   uint64_t retransmitted = 0;  ///< Contributions sent again.
   uint64_t probes = 0;
-  uint64_t bytes = 0;      ///< Of tensors, in these results.
-  uint32_t waited_ms = 0;  ///< How long its oldest block has waited, from a second on; else 0.
+  uint64_t bytes = 0;      ///< Tensor bytes in these results.
+  uint32_t waited_ms = 0;  ///< Wait of its oldest block, if at least a second; else 0.
   SourceMask waits_for{};  ///< The ranks that this block lacks, as far as the worker knows.
   uint32_t begun = 0;      ///< The all-reduce that it begins with this report, from 1 on; else 0.
 
@@ -350,7 +350,7 @@ struct ControlBody {
 struct MessageHead {
   TrioMlFields header;
   ExtensionFields extension;  ///< Default if !header.extended.
-  uint32_t head_bytes = 0;    ///< Where the gradients begin.
+  uint32_t head_bytes = 0;    ///< The gradients begin here.
 };
 
 /// Returns the pushes that a result of an asynchronous job counts: those added to the block since

@@ -34,7 +34,7 @@ class Checks {
   Result<void> result_;
 };
 
-/// IPv4 addresses are mapped ones.
+/// Returns 4 for a prefix of mapped IPv4 addresses, else 6.
 uint8_t ip_version_of(const AllowedPrefix& prefix) {
   constexpr uint32_t kMappedBits = 96;
   Endpoint endpoint;
@@ -77,7 +77,7 @@ Result<AllowedPrefix> parse_prefix(std::string_view text) {
   const uint32_t bits_max = is_ipv6 ? 128 : 32;
   if (!endpoint || !bits || *bits > bits_max) return refused();
   const AllowedPrefix prefix{.address = endpoint->address, .bits = 128 - bits_max + *bits};
-  // A host's address with the length of a network is a slip in one of them.
+  // Refuse bits behind the prefix: the user has mistyped the address or the length.
   const Endpoint network{.address = network_address(prefix.address, prefix.bits)};
   if (network.address != prefix.address) {
     return failure(fmt::format("'{}' has bits behind its first {}; allowed: {}/{}", text, *bits,

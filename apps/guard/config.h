@@ -50,7 +50,7 @@ struct LevelConfig {
 /// Sources that are never judged.
 struct AllowedPrefix {
   Address address{};
-  uint32_t bits = 128;  ///< Of the 16 bytes, so an IPv4 /24 has 120.
+  uint32_t bits = 128;  ///< Prefix length over the 16-byte address: 120 for an IPv4 /24.
 };
 
 inline constexpr uint32_t kPpsMax = 1'000'000'000;

@@ -6,8 +6,9 @@
 ///   kNormal ----> kSuspicious ----------------> kCulprit -----------------------------> kNormal
 ///
 /// Model:   A window lasts from one judge() to the next; its rate is its packets over its length.
-///          A suspicious flow that is below its bandwidth for less than detect_time stays
-///          suspicious, so that pulses do not escape. Source: SCFD's flow-detect-time and so on.
+///          A suspicious flow that is below its bandwidth for at most quiet_time stays suspicious.
+///          Pulses with longer pauses escape, as in SCFD, if each is shorter than detect_time.
+///          Source: SCFD's flow-detect-time and so on.
 /// Threads: Owned by the owner of its record.
 /// Tests:   tests/apps/guard/flow_tracker_test.cc
 #pragma once
@@ -27,9 +28,9 @@ enum class Change : uint8_t { kNone, kDetected, kRecovered, kTimedOut };
 struct Terms {
   uint32_t pps = 0;
   bool may_suspect = true;  ///< False: no suspicion begins yet.
-  Duration window_min;      ///< A shorter window goes on, because its rate would say little.
-  Duration detect_time;     ///< Including the delay of the level.
-  Duration quiet_time;      ///< Below for longer than this ends a suspicion.
+  Duration window_min;      ///< Shortest window to judge; the rate of a shorter one means little.
+  Duration detect_time;     ///< Includes the delay of the level.
+  Duration quiet_time;      ///< Shortest time below the bandwidth that ends a suspicion.
   Duration recover_time;
   Duration timeout_time;  ///< Negative: culprits do not time out.
 };
@@ -67,7 +68,7 @@ class FlowTracker {
   void reset() { *this = FlowTracker(); }
 
   Phase phase_ = Phase::kNormal;
-  uint64_t packets_ = 0;  ///< Of this window.
+  uint64_t packets_ = 0;  ///< Packets of the current window.
   Instant window_began_at_;
   Instant above_since_;
   Instant above_last_;

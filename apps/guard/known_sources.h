@@ -81,7 +81,7 @@ class KnownSources {
   [[nodiscard]] static bool is_known(const Place& place) {
     return is_proven(place) || (place.word->settled & place.calm) == place.calm;
   }
-  /// As is_known(). Keeps the marks of a known pair for another generation.
+  /// Returns is_known(), and keeps the marks of a known pair for another generation.
   static bool look(const Place& place) {
     const uint64_t marks = settled_marks(place);
     place.word->fresh |= marks;

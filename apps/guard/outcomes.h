@@ -17,11 +17,11 @@ namespace tributary::guard {
 
 enum class Outcome : uint8_t {
   // Forwarded packets.
-  kForwarded,  ///< Of no culprit.
+  kForwarded,  ///< Belongs to no culprit.
   kAllowed,    ///< From a source of the allow-list.
-  kKnown,      ///< Of a culprit destination, but from a known source.
-  kPoliced,    ///< Of a culprit, within its bandwidth.
-  kKept,       ///< Of a culprit whose action is keep.
+  kKnown,      ///< Goes to a culprit destination, but from a known source.
+  kPoliced,    ///< Belongs to a culprit that stays within its bandwidth.
+  kKept,       ///< Belongs to a culprit whose action is keep.
   kWouldDrop,  ///< Dry run.
   kNotIp,
   // Dropped packets.

@@ -32,7 +32,7 @@ inline constexpr microcode::Instruction kTrackSuspect{"track_suspect",
                                                       {.register_reads = 4, .register_writes = 1}};
 inline constexpr microcode::Instruction kJudgeRecords{"judge_records",
                                                       {.register_reads = 2, .register_writes = 2}};
-/// For each flow that a scan has found.
+/// Executed for each flow that a scan has found.
 inline constexpr microcode::Instruction kJudgeFlow{"judge_flow",
                                                    {.register_reads = 4, .register_writes = 2}};
 inline constexpr microcode::Instruction kExpireRecord{"expire_record", {.register_reads = 2}};

@@ -11,8 +11,9 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
+#include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "apps/guard/config.h"
@@ -27,7 +28,7 @@ struct Culprit {
   PacketKind kind = PacketKind::kOther;
   Action action = Action::kDrop;
   Address source{};          ///< The prefix; all zero at Level::kDestination.
-  uint32_t source_bits = 0;  ///< Of the 16 bytes; 0 at Level::kDestination.
+  uint32_t source_bits = 0;  ///< Prefix length over the 16-byte address; 0 at Level::kDestination.
   Address destination{};
   uint32_t pps_allowed = 0;
   uint64_t pps_max = 0;      ///< The highest rate of a timer period.
@@ -51,14 +52,17 @@ struct Culprit {
 
 class Report {
  public:
+  using Observer = std::function<void(const Culprit& culprit)>;
+
   explicit Report(uint32_t capacity) : entries_(capacity) {}
+
+  /// The observer sees each entry when it is added, also one that later entries replace.
+  void observe(Observer observer) { observer_ = std::move(observer); }
 
   /// Adds an entry. @return its number, for update() and close().
   uint64_t add(const Culprit& culprit) {
-    if (!first_detected_at_ || culprit.detected_at < *first_detected_at_) {
-      first_detected_at_ = culprit.detected_at;
-    }
     entries_[added_ % entries_.size()] = culprit;
+    if (observer_) observer_(culprit);
     return added_++;
   }
   /// Copies a culprit's rates and counts to its entry, unless the entry has been replaced.
@@ -76,10 +80,8 @@ class Report {
     entries_[number % entries_.size()].ended_at = now;
   }
 
-  /// Returns the entries, oldest first. Allocates; for readers, not for the packet path.
+  /// Returns the entries by time of detection. Allocates; for readers, not for the packet path.
   [[nodiscard]] std::vector<Culprit> culprits() const;
-  /// Returns the earliest detection, even if its entry has been replaced; nothing: there was none.
-  [[nodiscard]] std::optional<Instant> first_detected_at() const { return first_detected_at_; }
   /// Returns how many entries were added. Their numbers count from 0.
   [[nodiscard]] uint64_t added() const { return added_; }
   /// Returns an entry; null if it has been replaced. @pre number < added().
@@ -96,7 +98,7 @@ class Report {
 
   std::vector<Culprit> entries_;  ///< Shape [capacity]; entry n lies at n modulo capacity.
   uint64_t added_ = 0;
-  std::optional<Instant> first_detected_at_;
+  Observer observer_;
 };
 
 }  // namespace tributary::guard

@@ -18,6 +18,7 @@
 #include <optional>
 #include <span>
 #include <type_traits>
+#include <utility>
 
 #include "apps/burst_notes.h"
 #include "apps/guard/config.h"
@@ -163,6 +164,8 @@ class GuardState {
   [[nodiscard]] const Counters& counters() const { return counters_; }
   [[nodiscard]] apps::BurstNotes<GuardNote>& notes() { return notes_; }
   [[nodiscard]] const Report& report() const { return report_; }
+  /// Sets Report's observer.
+  void observe_culprits(Report::Observer observer) { report_.observe(std::move(observer)); }
   [[nodiscard]] const KnownSources& known() const { return known_; }
   [[nodiscard]] const Handshakes& handshakes() const { return handshakes_; }
   [[nodiscard]] KnownSources::Place known_place_of(const PacketFacts& facts) const {
@@ -287,7 +290,7 @@ class GuardState {
   /// Returns the treatment of a packet by a flow.
   [[nodiscard]] static Treatment treatment_of(Action action, memory::Colour colour,
                                               const Flow& flow);
-  /// As treatment_of(). Counts a drop.
+  /// Returns treatment_of(), and counts a drop.
   [[nodiscard]] static Treatment treat(Action action, memory::Colour colour, Flow& flow);
   [[nodiscard]] Terms terms_of(Level level, PacketKind kind) const;
   [[nodiscard]] bool is_violated(const DestinationRecord::Kind& kind, Instant now) const;

@@ -3,7 +3,7 @@
 /// The timer programs of flow telemetry (Trio paper §5). One kind of thread removes idle flows by
 /// their REF flags, another exports flows that last long, and one exports all flows at the end.
 ///
-/// Bounds:   A flow whose last packet came at t ends in (t + inactive, t + 2 * inactive]. A flow
+/// Bounds:   A flow whose last packet came at t ends in [t + inactive, t + 2 * inactive]. A flow
 ///           that is older than the active timeout is exported at most a quarter of it later.
 /// Contract: A thread holds a message buffer before it takes a record's counts, so every record
 ///           that it takes is sent. Without a free buffer the records stay for the next visit.
@@ -27,7 +27,7 @@ inline constexpr microcode::Instruction kBuildRecord{"build_record",
 inline constexpr microcode::Instruction kBuildMessage{"build_message",
                                                       {.register_reads = 4, .lmem_writes = 2}};
 
-/// Passes over the store of one export_all(); more are needed only while packets are in flight.
+/// Passes over the store in export_all_flows(); more are needed only while packets are in flight.
 inline constexpr uint32_t kStopPassesMax = 1000;
 
 /// The message that a timer thread fills.
@@ -111,7 +111,7 @@ microcode::Subroutine<void, M> append_record(M& m, TelemetryState& state, Outbox
   const bool is_ipv6 = flow.key.ip_version == 6;
   if (!box.writer.fits(is_ipv6)) {
     co_await send_message(m, state, box);
-    // One transaction exchanges the buffer for the one that has rested longest, so there is one.
+    // Returns and takes a buffer in one transaction, so the pool is never empty in between.
     box.buffer =
         co_await m.issue(Xtxn{XtxnKind::kFetchAndOp, &state.pool_word(), 8}, [&m, &state, &box] {
           state.pool().give_back(box.buffer, /*was_sent=*/true);
@@ -140,7 +140,7 @@ microcode::Subroutine<bool, M> remove_flow(M& m, TelemetryState& state, Outbox& 
   co_return flow.removed;
 }
 
-/// Reads which slots of a word hold flows. They lie beside the REF flags.
+/// Reads which slots of a word hold flows. These bits lie beside the REF flags.
 template <microcode::Machine M>
 auto read_live_mask(M& m, TelemetryState& state, uint32_t begin) {
   m.instruction(kScanFlows);
@@ -188,6 +188,7 @@ microcode::Subroutine<void, M> export_span(M& m, TelemetryState& state, Outbox& 
 }
 
 /// Visits the flow of one slot: ends it after a FIN or RST, or exports its span when that is due.
+/// An old flow that is idle ends, too: its last record has reason kIdle.
 template <microcode::Machine M>
 microcode::Subroutine<void, M> check_age(M& m, TelemetryState& state, Outbox& box, uint32_t slot) {
   const FlowRecord& record = state.record_at(slot);
@@ -199,12 +200,15 @@ microcode::Subroutine<void, M> check_age(M& m, TelemetryState& state, Outbox& bo
       config.export_on_fin && (age.tcp_flags & (wire::kTcpFin | wire::kTcpRst)) != 0;
   const bool has_packets = age.first_at != UINT64_MAX;
   const bool is_old = has_packets && m.now() - instant_of(age.first_at) >= config.active_timeout;
+  const bool is_idle = is_old && m.now() - instant_of(age.last_at) >= config.inactive_timeout;
   if (!has_ended && !age.draining && !is_old) co_return;
   if (!co_await open_message(m, state, box)) co_return;
   if (has_ended && co_await remove_flow(m, state, box, slot, wire::FlowEndReason::kEndOfFlow)) {
     co_return;
   }
-  if (age.draining || is_old) co_await export_span(m, state, box, slot);
+  if (is_idle && co_await remove_flow(m, state, box, slot, wire::FlowEndReason::kIdle)) co_return;
+  // An idle flow that could not be removed is left to expire_idle_flows().
+  if (age.draining || (is_old && !is_idle)) co_await export_span(m, state, box, slot);
 }
 
 }  // namespace detail
@@ -233,8 +237,8 @@ microcode::Thread expire_idle_flows(M& m, TelemetryState& state, timers::TimerSl
   co_await detail::close_message(m, state, box);
 }
 
-/// Runs a timer thread over its slice: exports flows that have lasted for the active timeout, and
-/// ends flows after a FIN or RST if the configuration says so.
+/// Runs a timer thread over its slice: exports flows that have lasted for the active timeout, ends
+/// those of them that are idle, and ends flows after a FIN or RST if the configuration says so.
 template <microcode::Machine M>
 microcode::Thread export_old_flows(M& m, TelemetryState& state, timers::TimerSlice slice) {
   Outbox box;

@@ -85,7 +85,7 @@ static_assert(sizeof(FlowRecord) == 128);
 struct FlowExport {
   apps::FlowKey key;
   FlowSpan span;
-  memory::PacketByteCounter total;  ///< Of the flow, this span included.
+  memory::PacketByteCounter total;  ///< Totals of the flow, including this span.
   wire::FlowEndReason reason = wire::FlowEndReason::kNone;
 };
 

@@ -148,6 +148,7 @@ FlowAge TelemetryState::age_of(uint32_t slot) {
   const FlowSpan& span = record.current();
   return {.draining = (record.state & kDraining) != 0,
           .first_at = span.first_at,
+          .last_at = span.last_at,
           .tcp_flags = span.tcp_flags};
 }
 

@@ -63,8 +63,8 @@ inline constexpr uint32_t kOutcomeCount = static_cast<uint32_t>(Outcome::kCount)
 }
 static_assert(outcome_of(apps::FlowFit::kTruncated) == Outcome::kTruncated);
 
-/// Limits. Source of the first: assumed, 512 MiB of records. Source of the timeouts: below and
-/// above Juniper's 10 s to 1,800 s, so that experiments in virtual time can be short.
+/// Limits. Assumed: kFlowsLimit is 512 MiB of records. The timeouts have a wider range than
+/// Juniper's 10 s to 1,800 s, so that experiments in virtual time can be short.
 inline constexpr uint32_t kFlowsLimit = 1 << 22;
 inline constexpr Duration kTimeoutMin = milliseconds(1);
 inline constexpr Duration kTimeoutMax = seconds(3600);
@@ -111,7 +111,7 @@ struct ExportCounters {
 /// The reply of a look-up or an insertion.
 struct Admission {
   FlowSpan* span = nullptr;               ///< Null: not admitted.
-  Outcome refusal = Outcome::kAccounted;  ///< Of a refused insertion.
+  Outcome refusal = Outcome::kAccounted;  ///< Outcome of a refused insertion.
   // The span's words when the packet was admitted.
   uint64_t first_at = 0;
   uint64_t last_at = 0;
@@ -125,10 +125,11 @@ struct RemovedFlow {
   std::array<FlowExport, 2> exports;
 };
 
-/// The reply of a timer's look at a record.
+/// The reply to a timer thread's read of a record.
 struct FlowAge {
   bool draining = false;
   uint64_t first_at = UINT64_MAX;
+  uint64_t last_at = 0;
   uint64_t tcp_flags = 0;
 };
 
@@ -136,7 +137,7 @@ struct FlowAge {
 struct FlowNote {
   apps::FlowPacket packet;
   apps::FlowFit fit = apps::FlowFit::kNotFrame;
-  uint64_t hash = 0;  ///< If it fits.
+  uint64_t hash = 0;  ///< Set if fit is kFits.
 };
 
 class TelemetryState {
@@ -237,7 +238,7 @@ class TelemetryState {
 
  private:
   using Store = memory::RecordStore<apps::FlowKey, FlowRecord, apps::FlowKeyHash>;
-  /// In SRAM.
+  /// The part of the state that lies in SRAM.
   struct Shared {
     Counters counters;
     uint64_t sequence = 0;  ///< Records sent so far.

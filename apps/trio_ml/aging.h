@@ -84,7 +84,8 @@ void exclude_silent(M& m, Shard& shard, Job& job) {
   }
 }
 
-/// Runs a frequent timer thread: visits its slice of the places and ends idle blocks.
+/// Runs a frequent timer thread: visits its slice of the places and ends idle blocks. One notice
+/// for a scan is enough to end the members that wait for one that has left.
 template <microcode::Machine M>
 microcode::Thread age_blocks(M& m, Shard& shard, Job& job, timers::TimerSlice slice) {
   if (slice.begin == 0) exclude_silent(m, shard, job);
@@ -96,9 +97,11 @@ microcode::Thread age_blocks(M& m, Shard& shard, Job& job, timers::TimerSlice sl
       scan_places(job, begin, end, now, idle);
       return true;
     });
+    bool told = false;
     for (uint32_t i = 0; i < idle.count; i++) {
       BlockRecord& block = job.window.at_place(idle.place[i]);
       const bool is_discarded = block.phase == BlockPhase::kDiscarded;
+      if (!told && !is_discarded) told = tell_peer_left(m, shard, job, block);
       const uint32_t missing = is_discarded ? 0 : note_missing(shard, job, block, m.now());
       for (uint32_t k = 0; k < missing; k++) count(m, shard, Outcome::kSourceTemporary);
       co_await emit_block(m, shard, job, block);
@@ -118,12 +121,22 @@ microcode::Thread age_blocks(M& m, Shard& shard, Job& job, timers::TimerSlice sl
 /// Runs the infrequent timer thread. It declares a source a permanent straggler if a block of this
 /// core aged out without it and it contributed to no block of any core for a whole period. New
 /// blocks do not wait for a permanent straggler until it returns. Sends no more results to members
-/// that have left.
+/// that have left, or that are excluded and silent: nothing may listen at their addresses. With
+/// silence=end, new blocks wait for members that have left, also if they were permanent
+/// stragglers, so that every member that starts a block gets the notice.
 template <microcode::Machine M>
 microcode::Thread judge_sources(M& m, Shard& shard, Job& job) {
   for (uint32_t source = 0; source < job.config.sources; source++) {
     m.instruction(kJudgeSource);
-    if (job.adopted() != 0 && job.session.has_left(source)) job.forget_address(source);
+    const bool left = job.adopted() != 0 && job.session.has_left(source);
+    const bool excluded = !contains(job.record.active_mask, source);
+    if (left || (excluded && job.adopted() != 0 && job.session.is_silent(source, m.now()))) {
+      job.forget_address(source);
+    }
+    if (left && job.config.ends_at_leave()) {
+      include(job.record.active_mask, source);
+      continue;
+    }
     SourceState& state = job.sources[source];
     const bool idle = (!state.contributed && is_idle_elsewhere(shard, job, source, m.now())) ||
                       TRIB_MUTANT(kPermanentTooSoon);
@@ -227,15 +240,20 @@ void watch_upstream(M& m, Shard& shard, Job& job) {
   notify_all(m, shard, job, notice);
 }
 
-/// Ends the job's session when all its members are gone, sends keep-alives to the upper aggregator
-/// and watches its answers. Runs on shard 0 only, like everything that changes a session.
+/// Reports silent members, ends the job's session when Session::expire() says so, sends keep-alives
+/// to the upper aggregator and watches its answers. Runs on shard 0 only, like everything that
+/// changes a session.
 template <microcode::Machine M>
 microcode::Thread keep_session(M& m, Shard& shard, Job& job) {
-  const Message leave_message = upstream_message(job, MessageType::kLeave);
-  if (job.session.expire(m.now())) end_upstream(m, shard, job, leave_message, Reason::kPeerSilent);
   job.adopt(job.session.number());
+  // Before the session ends: the log, the counters and the upper aggregator get each silence.
   note_silence(m, shard, job);
   announce_silent_ranks(m, shard, job);
+  const Message leave_message = upstream_message(job, MessageType::kLeave);
+  if (job.session.expire(m.now())) {
+    end_upstream(m, shard, job, leave_message, Reason::kPeerSilent);
+    job.adopt(job.session.number());
+  }
   if (job.config.upstream.is_set()) watch_upstream(m, shard, job);
   // For the upper aggregator this aggregator is present when all its own members are.
   if (job.session.upstream_key() != 0 && job.session.all_present_for(Duration(), m.now())) {

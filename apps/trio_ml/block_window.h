@@ -77,7 +77,7 @@ struct Found {
     kWindowExceeded,  ///< An older block in progress holds the place.
     kStaleGeneration,
     kFutureGeneration,
-    kPastCache,  ///< Of a current generation, but its result is not kept.
+    kPastCache,  ///< The generation is current, but the result is not kept.
   };
   Kind kind = Kind::kAbsent;
   BlockRecord* block = nullptr;  ///< kAbsent: the free record at its place, if there is one.

@@ -50,7 +50,8 @@ enum class Clients : uint8_t {
   kSessions,  ///< Sessions only: plain packets are refused.
 };
 
-/// The effect of a member that is silent for JobConfig::silent_after.
+/// The effect of a member that is silent for JobConfig::silent_after. With mitigation, kEnd also
+/// covers a member that leaves; see JobConfig::ends_at_leave().
 enum class Silence : uint8_t {
   kAuto,     ///< See JobConfig::on_silence().
   kWait,     ///< None: the others wait up to their own deadlines.
@@ -125,6 +126,10 @@ struct JobConfig {
   [[nodiscard]] Silence on_silence() const {
     if (silence != Silence::kAuto) return silence;
     return completes_without_late() ? Silence::kExclude : Silence::kEnd;
+  }
+  /// Tells whether members that wait for a member that has left get a notice and end.
+  [[nodiscard]] bool ends_at_leave() const {
+    return !completes_without_late() || on_silence() == Silence::kEnd;
   }
   /// Tells whether silence itself excludes a source, beside the job's straggler mitigation.
   [[nodiscard]] bool excludes_silent() const { return silence == Silence::kExclude; }

@@ -444,7 +444,7 @@ class ContributionThread {
   Arrival arrival_;
   MessageHead message_;
   Job* job_ = nullptr;
-  uint32_t epoch_ = 0;  ///< Of the job's window, after check_job().
+  uint32_t epoch_ = 0;  ///< Epoch of the job's window; set by check_job().
   Contribution contribution_;
   Found found_;
   BlockWindow::Inserted inserted_{};

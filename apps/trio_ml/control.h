@@ -90,6 +90,15 @@ void note_end(Shard& shard, const Job& job, Reason reason, Instant now);
 [[nodiscard]] Session::JoinAnswer take_join(Shard& shard, Job& job, const Message& message,
                                             const Endpoint& from, Instant now);
 
+/// Sends the leave to the upper aggregator, if there is one. It names the aggregator that a source
+/// has lost, so that the ranks of the whole tree learn it.
+template <microcode::Machine M>
+void send_leave_upstream(M& m, Job& job, Message leave) {
+  if (!job.config.upstream.is_set()) return;
+  leave.extension.tensor_elements = job.session.any_lost_aggregator();
+  send_control(m, job, leave, job.config.upstream);
+}
+
 /// Counts the end of the session and sends a leave to the upper aggregator, if there is one.
 /// @param leave_message The result of upstream_message() before the session ended, with its number.
 /// @param reason   See EventKind::kSessionEnded.
@@ -99,7 +108,7 @@ void end_upstream(M& m, Shard& shard, Job& job, const Message& leave_message, Re
     count(m, shard, Outcome::kSessionEnded);
     note_end(shard, job, reason, m.now());
   }
-  if (job.config.upstream.is_set()) send_control(m, job, leave_message, job.config.upstream);
+  send_leave_upstream(m, job, leave_message);
 }
 
 /// Answers a probe in an asynchronous job (asynchronous.h).
@@ -194,7 +203,7 @@ void serve_join(M& m, Shard& shard, Job& job, const Message& message, const Arri
   const Session::JoinAnswer answer = take_join(shard, job, message, from, m.now());
   if (number_before != 0 && number_before != job.session.number()) {
     count(m, shard, Outcome::kSessionEnded);  // take_join() has noted the reason.
-    if (job.config.upstream.is_set()) send_control(m, job, leave_message, job.config.upstream);
+    send_leave_upstream(m, job, leave_message);
   }
   if (answer.join_upstream) send_control(m, job, upstream_join(job), job.config.upstream);
   if (answer.started) {
@@ -225,8 +234,9 @@ void tell_members_of_loss(M& m, Shard& shard, Job& job, const Message& leave) {
 }
 
 /// Serves a leave. If the source has lost another aggregator, tells all members, whether or not
-/// they wait here. If blocks complete without late sources, tells nobody: a broken path of one rank
-/// must not end ranks that can go on, and each rank finds a dead aggregator by itself.
+/// they wait here. If the job goes on without members that have left, tells nobody: a broken path
+/// of one rank must not end the others, and each rank finds a dead aggregator by itself. Other
+/// leaves are told to members that wait for the source (left_source_of()).
 template <microcode::Machine M>
 void serve_leave(M& m, Shard& shard, Job& job, const Message& message) {
   const Message leave_message = upstream_message(job, MessageType::kLeave);
@@ -240,8 +250,7 @@ void serve_leave(M& m, Shard& shard, Job& job, const Message& message) {
     end_upstream(m, shard, job, leave_message, Reason::kPeerLeft);
     return;
   }
-  if (lost_aggregator != 0 && !job.config.completes_without_late() &&
-      job.take_reply_token(source, m.now())) {
+  if (lost_aggregator != 0 && job.config.ends_at_leave() && job.take_reply_token(source, m.now())) {
     tell_members_of_loss(m, shard, job, message);
   }
 }

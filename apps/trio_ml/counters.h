@@ -83,7 +83,7 @@ enum class Outcome : uint8_t {
   kCount,
 };
 inline constexpr uint32_t kOutcomeCount = static_cast<uint32_t>(Outcome::kCount);
-/// The reason of a drop that has no counter of its own.
+/// Marks a drop that has no counter of its own.
 inline constexpr uint32_t kUncounted = kOutcomeCount;
 
 /// Returns true for a reason to refuse a packet, and false for an event.

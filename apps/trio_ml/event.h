@@ -36,7 +36,7 @@ enum class EventKind : uint8_t {
   // A member has sent nothing for silent_ms. `value`: for how many milliseconds.
   kSilenceWaited,    ///< The others wait for it.
   kSilenceExcluded,  ///< The others go on without it.
-  kSilenceEnded,     ///< Those that wait for it end.
+  kSilenceEnded,     ///< The sources that wait for it end.
   kResumed,          ///< It has resumed sending.
   kUpstreamJoined,   ///< The upper aggregator has started its session.
   kUpstreamRefused,  ///< `reason` tells why.

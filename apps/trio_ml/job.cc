@@ -80,7 +80,7 @@ void Job::evict(uint32_t source, uint64_t new_key) {
   rebuild_destinations();
   if (adopted_ == 0) return;
   keys_[source] = new_key;
-  if (config.mitigation) exclude(record.active_mask, source);
+  if (config.mitigation && !config.ends_at_leave()) exclude(record.active_mask, source);
 }
 
 void Job::forget_address(uint32_t source) {

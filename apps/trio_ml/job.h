@@ -34,7 +34,7 @@ namespace tributary::trio_ml {
 /// The state of one source on one core.
 struct alignas(64) SourceState {
   Endpoint address;           ///< Sender address of its last message; not set: unknown.
-  bool contributed = false;   ///< Since the infrequent timer's last visit.
+  bool contributed = false;   ///< True if it has, since the infrequent timer's last visit.
   bool missed_block = false;  ///< A block has aged out without it since then.
   uint32_t shared_tick = 0;   ///< contribution_tick() of the last note to the other cores.
   KnownHead known_head;       ///< Head of its last contribution to a sum.
@@ -59,7 +59,7 @@ struct RefusedJoin {
   Endpoint from{};
 };
 
-/// How long a job keeps its memory after a session, so that a session that follows at once finds
+/// Time that a job keeps its memory after a session, so that a session that follows at once finds
 /// it. A session on returned memory takes a page fault for each 4 KiB that it uses. Assumed: a
 /// program that runs workers in a loop starts the next ones within this time.
 inline constexpr Duration kIdleMemoryAfter = milliseconds(2000);
@@ -76,21 +76,21 @@ class Job {
   JobConfig config;  ///< Only set_timeout() and set_silence() change it.
   Session& session;
   BlockWindow window;
-  std::unique_ptr<ParameterStore> parameters;  ///< Of an asynchronous job; else null.
+  std::unique_ptr<ParameterStore> parameters;  ///< Null unless the job is asynchronous.
   memory::RefBits ref_bits;             ///< For each place: in progress, recently contributed to.
   timers::PeriodicTimers aging;         ///< Frequent: finds blocks that have aged out (§5).
   timers::PeriodicTimers straggling;    ///< Infrequent: finds permanent stragglers (§5).
   timers::PeriodicTimers housekeeping;  ///< Ends dead sessions, sends keep-alives to the upstream.
   auth::AggregatorEnd end;              ///< Seals and opens messages of this job's sources.
-  auth::MemberEnd upward_end;           ///< Likewise with the upper aggregator.
+  auth::MemberEnd upward_end;           ///< Seals and opens messages of the upper aggregator.
   JobRecord record;
   std::vector<MemberReport> reports;       ///< Shape [config.sources]; empty but on shard 0.
-  std::vector<RefusedJoin> refused_joins;  ///< Likewise.
+  std::vector<RefusedJoin> refused_joins;  ///< Shape [config.sources]; empty but on shard 0.
   SourceMask silent{};                     ///< Shard 0: members whose silence was noted.
   std::optional<Mismatch> mismatch;        ///< The first one of the adopted session.
   uint64_t blocks_begun = 0;               ///< Count at the frequent timer's last visit.
   std::vector<SourceState> sources;        ///< Shape [config.sources].
-  std::vector<Endpoint> destinations;      ///< Of results: the known addresses, or the group.
+  std::vector<Endpoint> destinations;      ///< Receive results: the known addresses, or the group.
   std::vector<recorder::BlockRun>
       arrivals;                        ///< Shape [config.sources]: blocks that it contributed to.
   recorder::BlockRun completions;      ///< Blocks with all contributions.
@@ -124,10 +124,10 @@ class Job {
   /// Changes the effect of silence. A source that is excluded stays so until it contributes.
   void set_silence(Silence silence) { config.silence = silence; }
   /// Forgets a source: its address, and in a session its key, so that its messages are refused
-  /// until the session ends. With mitigation, new blocks do not wait for it.
+  /// until the session ends. With mitigation, new blocks do not wait for it unless ends_at_leave().
   /// @param new_key A key that nobody knows.
   void evict(uint32_t source, uint64_t new_key);
-  /// Sends nothing more to the address of a source that has left the session.
+  /// Sends nothing more to the address of a source, until its next message.
   void forget_address(uint32_t source);
   /// Keeps the outcome of a join. One that anybody may have sent replaces no other refusal.
   /// @param refusal kNone: it was accepted.
@@ -153,7 +153,7 @@ class Job {
   std::vector<uint64_t> keys_;  ///< Shape [config.sources].
   uint64_t result_key_ = 0;
   std::vector<ReplyBudget> budgets_;  ///< Shape [config.sources].
-  memory::IdlePages idle_pages_;      ///< Of the session that has ended.
+  memory::IdlePages idle_pages_;      ///< Memory of the session that has ended.
   Instant idle_memory_due_ = Instant::never();
 };
 

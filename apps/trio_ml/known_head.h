@@ -45,7 +45,7 @@ class KnownHead {
  private:
   using Header = wire::TrioMlHeader;
   /// The comparison covers the header's last eight bytes without the first, where block_id ends.
-  /// In front of block_id stands only the job.
+  /// Only the job id lies in front of block_id.
   static constexpr uint32_t kFirstByte = Header::kBytes - sizeof(uint64_t);
   static_assert(Header::BlockId::kLastByte == kFirstByte && Header::JobId::kLastByte == 0);
 
@@ -58,7 +58,7 @@ class KnownHead {
 
   uint64_t header_ = 0;  ///< The bytes behind block_id.
   std::array<std::byte, wire::kExtensionBytes> extension_{};
-  uint16_t size_bytes_ = 0;  ///< Of the whole message; 0: none is stored.
+  uint16_t size_bytes_ = 0;  ///< Size of the whole message; 0: none is stored.
   Kind kind_ = Kind::kNone;
 };
 

@@ -49,7 +49,7 @@ void end_memberships(M& m, Shard& shard, Job& job, Reason reason) {
 
 /// The part of an eviction that shard 0 decides.
 struct Eviction {
-  Session::Withdrawal state = Session::Withdrawal::kUnknown;  ///< Of the source, before.
+  Session::Withdrawal state = Session::Withdrawal::kUnknown;  ///< The source's state before it.
   uint32_t session = 0;                                       ///< 0: none runs.
   uint64_t key = 0;                                           ///< See Job::evict().
 };

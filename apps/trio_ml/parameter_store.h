@@ -97,7 +97,7 @@ class ParameterStore {
 
   /// The fields of an answer's head that depend on the push.
   struct Answer {
-    std::byte* lanes;  ///< Of the value; the head's bytes lie in front.
+    std::byte* lanes;  ///< The value's lanes; the bytes in front are for the head.
     uint16_t pushes;   ///< Added since the source's previous answer, its own included; saturates.
     uint16_t gen_id;
     uint8_t flags;
@@ -127,9 +127,9 @@ class ParameterStore {
   struct PushRecord {
     uint64_t pushes;          ///< One more than the number of the last one; 0: none.
     uint64_t counted;         ///< The block's pushes in the last answer to it.
-    uint64_t counted_before;  ///< The same for the push before.
+    uint64_t counted_before;  ///< `counted` of the previous push.
     uint16_t gen_id;
-    uint8_t flags;  ///< Why its values were not added.
+    uint8_t flags;  ///< The reason why its values were not added.
     bool held;
   };
   struct Block {
@@ -154,7 +154,7 @@ class ParameterStore {
   const ParameterShape shape_;
   uint32_t session_ = 0;
   uint32_t gradients_ = 1;
-  uint64_t first_block_ = 0;  ///< Of the share, among all blocks of the parameters.
+  uint64_t first_block_ = 0;  ///< The share's first block, among all blocks of the parameters.
   uint32_t block_count_ = 0;
   uint32_t window_ = 1;
   uint32_t answers_used_ = 0;

@@ -50,6 +50,12 @@ recorder::Kind kind_of(EventKind kind) {
 
 }  // namespace
 
+uint32_t first_rank_below(const Job& job, uint32_t source) {
+  const SourceMask ranks = job.session.ranks_of(source);
+  if (ranks == SourceMask{} || job.config.ranks_overlap) return job.config.rank_base + source;
+  return first_of(ranks);
+}
+
 void begin_run(const Shard& shard, recorder::Kind kind, const Job& job, recorder::BlockRun& run,
                uint32_t rank, uint32_t block_id, Instant now) {
   recorder::Writer* const writer = shard.record_writer();

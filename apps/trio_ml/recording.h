@@ -17,8 +17,14 @@
 
 namespace tributary::trio_ml {
 
-/// Returns the rank of a source; the number of a lower aggregator in a job of aggregators.
+/// Returns the first rank below a lower aggregator, as in the log; without a session, and if ranks
+/// overlap, the aggregator's number.
+[[nodiscard]] uint32_t first_rank_below(const Job& job, uint32_t source);
+
+/// Returns the rank of a source.
 [[nodiscard]] inline uint32_t recorded_rank(const Job& job, uint32_t source) {
+  if (job.config.sources_are_aggregators) [[unlikely]]
+    return first_rank_below(job, source);
   return job.config.rank_base + source;
 }
 

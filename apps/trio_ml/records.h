@@ -49,7 +49,7 @@ enum class BlockPhase : uint8_t {
   kSentUp,             ///< Complete here; waits for the upper aggregator's result.
   kPublishing,         ///< The upper aggregator's result is being prepared.
   kPublishingReceipt,  ///< Likewise its receipt: no rank below owns the result.
-  kDiscarded,          ///< Of a session that has ended. The thread that would emit it frees it.
+  kDiscarded,          ///< Its session has ended. The thread that would emit it frees it.
 };
 
 /// The fields that one contribution adds to a record beside its payload.

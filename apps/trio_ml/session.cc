@@ -159,6 +159,13 @@ bool Session::nobody_left(Instant now) const {
   return true;
 }
 
+bool Session::all_have_left() const {
+  for (uint32_t source = 0; source < config_.sources; source++) {
+    if (!has_left(source)) return false;
+  }
+  return true;
+}
+
 bool Session::is_in_use(Instant now) const { return number() != 0 && !nobody_left(now); }
 
 /// Tells whether a worker has sent a join lately.
@@ -211,24 +218,24 @@ Session::JoinAnswer Session::pending(Reason reason, Instant now) const {
 }
 
 std::optional<Session::JoinAnswer> Session::refusal_of(uint32_t source,
-                                                       const wire::ControlBody& wish,
+                                                       const wire::ControlBody& request,
                                                        Instant now) const {
   if (source >= config_.sources) return refusal(Reason::kSourceOutsideJob, config_.sources);
-  if (wish.sources != 0 && wish.sources != config_.ranks()) {
+  if (request.sources != 0 && request.sources != config_.ranks()) {
     return refusal(Reason::kWrongWorld, config_.ranks());
   }
-  if (const auto rank = overlapping_rank(source, wish.mask, now)) {
+  if (const auto rank = overlapping_rank(source, request.mask, now)) {
     return refusal(Reason::kRanksOverlap, *rank);
   }
   if (config_.clients == Clients::kPlain) return refusal(Reason::kPlainClients, 0);
-  if (wish.asynchronous != config_.asynchronous) {
+  if (request.asynchronous != config_.asynchronous) {
     return refusal(Reason::kOtherTraining, config_.asynchronous ? 1 : 0);
   }
-  if (wish.gradients_max != 0 && wish.gradients_max < gradients_min(config_)) {
+  if (request.gradients_max != 0 && request.gradients_max < gradients_min(config_)) {
     return refusal(Reason::kTooFewGradients, gradients_min(config_));
   }
   // A lower aggregator forwards its workers' request, and its welcome lowers the value for them.
-  if (wish.gradients_max > config_.block_grad_max && !config_.sources_are_aggregators) {
+  if (request.gradients_max > config_.block_grad_max && !config_.sources_are_aggregators) {
     return refusal(Reason::kTooManyGradients, config_.block_grad_max);
   }
   return std::nullopt;
@@ -238,7 +245,7 @@ void Session::store_request(Member& member, const wire::Message& message, const 
                             Instant now) {
   const uint32_t source = message.header.src_id;
   const uint64_t nonce = message.extension.key;
-  const wire::ControlBody& wish = message.body;
+  const wire::ControlBody& request = message.body;
   take_place(member, nonce);
   if (member.pending_nonce != nonce) {
     confirming_ = false;
@@ -246,25 +253,25 @@ void Session::store_request(Member& member, const wire::Message& message, const 
   }
   member.pending_nonce = nonce;
   member.pending_at = now;
-  member.pending_window = wish.window;
-  member.pending_gradients_max = wish.gradients_max;
-  member.pending_narrow_max = wish.narrow_max;
-  member.pending_channels = wish.channels;
-  member.pending_list = wish.list_digest;
-  if (config_.asynchronous) member.pending_share = wish.share;
+  member.pending_window = request.window;
+  member.pending_gradients_max = request.gradients_max;
+  member.pending_narrow_max = request.narrow_max;
+  member.pending_channels = request.channels;
+  member.pending_list = request.list_digest;
+  if (config_.asynchronous) member.pending_share = request.share;
   member.list_refused = false;
-  for (uint32_t i = 0; i < wish.mask.size(); i++) {
-    ranks_[source][i].store(wish.mask[i], std::memory_order_relaxed);
+  for (uint32_t i = 0; i < request.mask.size(); i++) {
+    ranks_[source][i].store(request.mask[i], std::memory_order_relaxed);
   }
-  takes_receipts_[source].store(wish.receipts, std::memory_order_relaxed);
+  takes_receipts_[source].store(request.receipts, std::memory_order_relaxed);
   member.address = from;
 }
 
 Session::JoinAnswer Session::join(const wire::Message& message, const Endpoint& from, Instant now) {
   const uint32_t source = message.header.src_id;
   const uint64_t nonce = message.extension.key;
-  const wire::ControlBody& wish = message.body;
-  if (const auto refused = refusal_of(source, wish, now)) return *refused;
+  const wire::ControlBody& request = message.body;
+  if (const auto refused = refusal_of(source, request, now)) return *refused;
 
   Member& member = members_[source];
   if (member.list_refused && member.pending_nonce == nonce) {
@@ -279,7 +286,10 @@ Session::JoinAnswer Session::join(const wire::Message& message, const Endpoint& 
     return answer;
   }
   if (draining_) return refusal(Reason::kJobRemoved, 0);
-  if (const auto redirected = redirect(wish, now)) return *redirected;
+  if (const auto redirected = redirect(request, now)) {
+    if (redirected->reply == MessageType::kRefusal) static_cast<void>(withdraw(source, nonce));
+    return *redirected;
+  }
   if (running && !is_gone(source, now)) return pending(Reason::kRankTaken, now);
   if (!running && member.pending_nonce != nonce && is_pending(source, now)) {
     return pending(Reason::kRankTaken, now);
@@ -455,9 +465,7 @@ bool Session::leave(uint32_t source, uint32_t lost_aggregator) {
     lost_aggregators_[source].store(lost_aggregator, std::memory_order_relaxed);
   }
   left_[source].store(true, std::memory_order_relaxed);
-  for (uint32_t other = 0; other < config_.sources; other++) {
-    if (!has_left(other)) return false;
-  }
+  if (!all_have_left()) return false;
   end();
   return true;
 }
@@ -467,7 +475,9 @@ bool Session::was_member(uint32_t source, uint64_t key) const {
 }
 
 bool Session::expire(Instant now) {
-  if (number() == 0 || !nobody_left(now) || TRIB_MUTANT(kSessionNeverEnds)) return false;
+  const bool waits = config_.on_silence() == Silence::kWait;
+  const bool over = waits ? all_have_left() : nobody_left(now);
+  if (number() == 0 || !over || TRIB_MUTANT(kSessionNeverEnds)) return false;
   end();
   return true;
 }

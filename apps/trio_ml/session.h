@@ -3,9 +3,9 @@
 /// The session of a job: one run of the job by one set of worker processes.
 ///
 /// Model:   A session starts when every source has joined and has then confirmed its join, so that
-///          none starts with a process that has died. It ends when every member has left or fallen
-///          silent. Every message carries a key of its session (docs/security.md). Without a
-///          session a job takes plain Trio-ML packets (Trio paper Figure 8).
+///          none starts with a process that has died. It ends when every member has left or, unless
+///          silence=wait, fallen silent. Every message carries a key of its session
+///          (docs/security.md). Without one a job takes plain packets (Trio paper Figure 8).
 /// Threads: Shard 0 alone serves the messages. Other shards read the session number and the
 ///          members' state, and write the time of a source's last message; these are atomic.
 /// Errors:  A message that cannot be served is answered with its Reason.
@@ -118,6 +118,8 @@ class Session {
   }
   /// Tells whether the member has left, or was silent for JobConfig::silent_after.
   [[nodiscard]] bool is_gone(uint32_t source, Instant now) const;
+  /// Returns an aggregator that a member of this session, or of the last one, has lost; 0: none.
+  [[nodiscard]] uint32_t any_lost_aggregator() const;
   /// Tells whether the member has not left, but is gone by its silence.
   [[nodiscard]] bool is_silent(uint32_t source, Instant now) const {
     return !has_left(source) && is_gone(source, now);
@@ -204,7 +206,7 @@ class Session {
   enum class Withdrawal : uint8_t { kUnknown, kPending, kMember };
   /// Cancels a pending join. For kMember the caller must call leave().
   Withdrawal withdraw(uint32_t source, uint64_t nonce);
-  /// Removes a worker that has not asked for it: a member, or one that waits for a session. Further
+  /// Removes a worker at an operator's request: a member, or one that waits for a session. Further
   /// joins of an evicted member are treated as a newcomer's.
   /// For kMember the caller must call leave().
   [[nodiscard]] Withdrawal evict(uint32_t source, Instant now);
@@ -215,7 +217,8 @@ class Session {
   /// Changes the timeout that the welcomes of further sessions state.
   void set_timeout(Duration timeout) { config_.timeout = timeout; }
   void set_silence(Silence silence) { config_.silence = silence; }
-  /// Ends the session if all members are gone. @return whether it did.
+  /// Ends the session if all members are gone. With silence=wait a silent member keeps it until the
+  /// member leaves or a newcomer replaces it. @return whether the session ended.
   bool expire(Instant now);
   /// Ends the session at once, because the upper aggregator has lost it.
   void end();
@@ -292,7 +295,7 @@ class Session {
     uint32_t pending_narrow_max = 0;     ///< See ControlBody::narrow_max.
     uint8_t pending_channels = 0;        ///< Requested; 0: one.
     uint64_t pending_list = 0;           ///< Digest of its list of aggregators.
-    wire::ParameterShare pending_share;  ///< Of an asynchronous job; follows from the list.
+    wire::ParameterShare pending_share;  ///< For an asynchronous job; follows from the list.
     bool list_refused = false;           ///< The lists differed; this worker is to end.
     Endpoint address;                    ///< Sender address of its last join.
 
@@ -309,7 +312,8 @@ class Session {
   [[nodiscard]] std::optional<uint32_t> overlapping_rank(uint32_t source, const SourceMask& ranks,
                                                          Instant now) const;
   /// Returns the answer to a join that does not fit the job, whoever sends it.
-  [[nodiscard]] std::optional<JoinAnswer> refusal_of(uint32_t source, const wire::ControlBody& wish,
+  [[nodiscard]] std::optional<JoinAnswer> refusal_of(uint32_t source,
+                                                     const wire::ControlBody& request,
                                                      Instant now) const;
   /// Gives the place to the sender of a join and keeps its request until the session starts.
   void store_request(Member& member, const wire::Message& message, const Endpoint& from,
@@ -317,6 +321,7 @@ class Session {
   [[nodiscard]] bool all_pending(Instant now) const;
   [[nodiscard]] bool all_confirmed() const;
   [[nodiscard]] bool nobody_left(Instant now) const;
+  [[nodiscard]] bool all_have_left() const;
   /// Makes the worker with this nonce the holder of the place.
   static void take_place(Member& member, uint64_t nonce);
   static void remember_past(Member& member, const Joiner& joiner);
@@ -330,7 +335,7 @@ class Session {
   [[nodiscard]] uint8_t least_pending_channels() const;
   [[nodiscard]] bool all_take_receipts() const;
   /// Returns the directory's answer to a worker with another list than the directory's.
-  [[nodiscard]] std::optional<JoinAnswer> redirect(const wire::ControlBody& wish,
+  [[nodiscard]] std::optional<JoinAnswer> redirect(const wire::ControlBody& request,
                                                    Instant now) const;
   /// Compares the lists of aggregators. @return the answer if they differ: the worker waits, or,
   /// after kListsSettleWithin, all workers are refused.

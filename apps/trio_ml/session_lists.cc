@@ -23,7 +23,7 @@ std::optional<uint32_t> Session::overlapping_rank(uint32_t source, const SourceM
   return {};
 }
 
-std::optional<Session::JoinAnswer> Session::redirect(const wire::ControlBody& wish,
+std::optional<Session::JoinAnswer> Session::redirect(const wire::ControlBody& request,
                                                      Instant now) const {
   if (!config_.directory) return {};
   const auto table = [this] {
@@ -31,9 +31,9 @@ std::optional<Session::JoinAnswer> Session::redirect(const wire::ControlBody& wi
     return table_;
   }();
   if (table == nullptr) return pending(Reason::kWaitingForAggregators, now);
-  if (wish.list_digest == table->digest) return {};
+  if (request.list_digest == table->digest) return {};
   const auto count = static_cast<uint32_t>(table->entries.size());
-  const uint32_t entry = std::min<uint32_t>(wish.source, count - 1);
+  const uint32_t entry = std::min<uint32_t>(request.source, count - 1);
   JoinAnswer answer = refusal(Reason::kOtherList, table->entries[entry].weight);
   answer.body.source = static_cast<uint8_t>(entry);
   answer.body.sources = static_cast<uint16_t>(count);

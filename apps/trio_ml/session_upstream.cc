@@ -16,6 +16,13 @@ bool Session::all_take_receipts() const {
   return true;
 }
 
+uint32_t Session::any_lost_aggregator() const {
+  for (uint32_t source = 0; source < config_.sources; source++) {
+    if (const uint32_t lost = lost_aggregator(source); lost != 0) return lost;
+  }
+  return 0;
+}
+
 /// Answers a source whose peers have all joined: they wait for the upper aggregator, or it has
 /// refused this one.
 Session::JoinAnswer Session::ask_upstream(Instant now) {

@@ -14,6 +14,15 @@ Mismatch mismatch_of(const Job& job, const BlockRecord& block, const MessageHead
           .given_by = job.session.ranks_of(contribution.header.src_id)};
 }
 
+std::optional<uint32_t> left_source_of(const Job& job, const BlockRecord& block) {
+  if (!job.config.ends_at_leave() || job.adopted() == 0) return {};
+  for (uint32_t source = 0; source < job.config.sources; source++) {
+    const bool is_missing = contains(block.expected, source) && !contains(block.rcvd_mask, source);
+    if (is_missing && job.session.has_left(source)) return source;
+  }
+  return {};
+}
+
 void become_peer_left(const Job& job, uint32_t source, Message& message) {
   message.extension.type = MessageType::kNotice;
   if (job.ending) {

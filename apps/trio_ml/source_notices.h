@@ -88,6 +88,23 @@ void tell_mismatch(M& m, Shard& shard, Job& job, BlockRecord& block, const Messa
 /// Makes a message the notice that a source has left the session.
 void become_peer_left(const Job& job, uint32_t source, Message& message);
 
+/// Returns a source that the block lacks and that has left the session. Returns nothing if there is
+/// none, or if the job goes on without members that have left.
+[[nodiscard]] std::optional<uint32_t> left_source_of(const Job& job, const BlockRecord& block);
+
+/// Tells all sources which source has left, if an idle block lacks one. @return whether it does.
+template <microcode::Machine M>
+bool tell_peer_left(M& m, Shard& shard, Job& job, const BlockRecord& block) {
+  const auto source = left_source_of(job, block);
+  if (!source) return false;
+  Message about;
+  about.header = header_of(job, block, /*upward=*/false);
+  Message notice = control_message(job, about, MessageType::kNotice);
+  become_peer_left(job, *source, notice);
+  notify_all(m, shard, job, notice);
+  return true;
+}
+
 /// Tells a source which contributions its block holds. If the block can never complete, sends the
 /// reason instead (tensor mismatch, or a source that left), so a late starter also learns it.
 /// @param run  The answer about the rest of the run, if the source asked for it.
@@ -101,13 +118,7 @@ void send_have(M& m, Shard& shard, Job& job, const BlockRecord& block, const Mes
   Message reply = control_message(job, about, MessageType::kHave);
   reply.body.mask = TRIB_MUTANT(kHaveWithoutMask) ? job.record.src_mask : block.rcvd_mask;
   reply.body.upstream = block.phase == BlockPhase::kSentUp;
-  for (uint32_t source = 0; source < job.config.sources && !job.config.mitigation; source++) {
-    if (contains(block.expected, source) && !contains(block.rcvd_mask, source) &&
-        job.session.has_left(source)) {
-      become_peer_left(job, source, reply);
-      break;
-    }
-  }
+  if (const auto source = left_source_of(job, block)) become_peer_left(job, *source, reply);
   if (run && reply.extension.type == MessageType::kHave) {
     reply.extension.flags = wire::kFlagRun;
     reply.extension.tensor_elements = about.extension.tensor_elements;

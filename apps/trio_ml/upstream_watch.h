@@ -85,7 +85,7 @@ class UpstreamWatch {
 
   std::atomic<int64_t> owed_since_{kNothing};
   std::atomic<uint64_t> question_{0};
-  /// Of the upper aggregator's last kPending, if it waits for an aggregator above it.
+  /// Body of the upper aggregator's last kPending, if it waits for an aggregator above it.
   wire::ControlBody above_;
   bool silence_noted_ = false;
 };

@@ -42,7 +42,7 @@ struct Fault {
   FaultKind kind = FaultKind::kKillWorker;
   uint32_t rank = 0;                   ///< The victim, for faults of a worker.
   std::chrono::milliseconds delay{};   ///< Undisturbed time before it.
-  std::chrono::milliseconds length{};  ///< Of a pause, a loss, or the server's absence.
+  std::chrono::milliseconds length{};  ///< Length of a pause, a loss, or the server's absence.
   double loss = 0;                     ///< Probability, for kLoss.
 };
 

@@ -28,13 +28,13 @@ struct NetKind {
   const char* name;
   bool namespaces;     ///< Otherwise the loopback interface.
   uint32_t mtu_bytes;  ///< Of the cables.
-  uint32_t mbit;       ///< Of a worker's cable, each way; 0: unlimited.
+  uint32_t mbit;       ///< Rate of a worker's cable in Mbit/s, each way; 0: unlimited.
   bool offloads;       ///< Segments of up to 64 KiB cross a cable whole.
   bool shared_memory;  ///< No network, for systems with a shared-memory transport.
   const char* text;    ///< Description for people.
   /// Spare machines have cables like the workers', so a job has several aggregators.
   bool all_shaped = false;
-  uint32_t first_spare_mbit = 0;  ///< Of the cable of "s0", if it differs; 0: the same.
+  uint32_t first_spare_mbit = 0;  ///< Rate of the cable of "s0" in Mbit/s; 0: as the others.
 
   /// Returns the rate of a spare machine's cable, each way; 0: unlimited.
   [[nodiscard]] uint32_t spare_mbit(uint32_t index) const {

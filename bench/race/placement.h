@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Where Tributary's aggregators run in a race, which weights they have, and the best time.
+/// Places Tributary's aggregators in a race, with their weights, and computes the best time.
 ///
 /// Model:   Where all cables are shaped, one aggregator runs on each worker's machine and one on
 ///          each spare machine, with the weights of plan/assignment.h. Elsewhere the first spare

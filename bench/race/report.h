@@ -37,7 +37,7 @@ namespace tributary::race {
 /// Compares Tributary with the others in one case.
 struct Comparison {
   RaceCase race;
-  std::string fastest_peer;  ///< Of the TCP systems; for shared memory, on loopback.
+  std::string fastest_peer;  ///< Fastest TCP system; for shared memory, on loopback.
   PairedRatio to_peer;       ///< Tributary's time over the peer's.
   double cpu_to_peer = 0;    ///< CPU time of a worker over the peer's.
   double to_server = 0;      ///< Over the parameter server's time; 0: it did not run.

@@ -23,7 +23,7 @@ namespace tributary::race {
 struct RaceCase {
   std::string net;  ///< A NetKind's name.
   uint32_t workers = 4;
-  uint64_t bytes = 1'000'000;  ///< Of the tensor as float32.
+  uint64_t bytes = 1'000'000;  ///< Size of the tensor as float32.
   uint32_t wire = 32;          ///< Bits of an element on the wire; 16: peers reduce float16.
   double loss = 0;
   bool straggler = false;  ///< The last worker starts a second late.
@@ -43,7 +43,7 @@ struct Lap {
   double seconds = 0;          ///< From the first worker's start to the last one's end.
   double worker_cpu_s = 0;     ///< Mean over workers.
   double total_cpu_s = 0;      ///< Workers, servers and the kernel's packet threads.
-  double colocated_cpu_s = 0;  ///< Of a worker machine's aggregator, mean over machines.
+  double colocated_cpu_s = 0;  ///< CPU time of a worker machine's aggregator, mean over machines.
   double link_bytes = 0;       ///< Received and sent by a worker's interface, mean.
   uint64_t wrong = 0;          ///< Elements, over all workers.
   uint64_t partial = 0;        ///< Elements that lack the late worker, over all workers.
@@ -52,8 +52,8 @@ struct Lap {
 
 /// CPU time of all processes but the workers.
 struct ServerCpu {
-  double colocated_s = 0;  ///< Of the aggregators on workers' machines.
-  double other_s = 0;      ///< Of the other servers and the kernel's packet threads.
+  double colocated_s = 0;  ///< CPU time of the aggregators on workers' machines.
+  double other_s = 0;      ///< CPU time of the other servers and the kernel's packet threads.
 };
 
 /// Combines the workers' reports of one lap.

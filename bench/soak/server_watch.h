@@ -33,8 +33,8 @@ struct ServerState {
   uint64_t blocks_open = 0;     ///< Blocks in progress, over all jobs.
   uint64_t buffers_free = 0;    ///< Unused aggregation buffers, over all jobs.
   uint64_t sessions_open = 0;   ///< Jobs with a running session.
-  uint64_t resident_bytes = 0;  ///< Of the process.
-  uint64_t open_files = 0;      ///< Of the process.
+  uint64_t resident_bytes = 0;  ///< Resident memory of the process.
+  uint64_t open_files = 0;      ///< Open file descriptors of the process.
 
   friend bool operator==(const ServerState&, const ServerState&) = default;
 };

@@ -45,8 +45,8 @@ struct RunResult {
 /// The progress of a run.
 struct RunProgress {
   const RunPlan& plan;
-  uint32_t iterations_done;  ///< Of rank 0.
-  double loss;               ///< Of rank 0's last iteration.
+  uint32_t iterations_done;  ///< Iterations that rank 0 has completed.
+  double loss;               ///< Loss in rank 0's last iteration.
   double seconds;            ///< Since the run was started.
 };
 

@@ -49,7 +49,7 @@ struct DoctorOptions {
   std::string json;  ///< Result file; empty for none.
   uint16_t port = wire::kTrioMlPort;
   std::vector<std::string> dpdk;   ///< Devices as given to `serve --port`.
-  std::vector<std::string> ports;  ///< Of a packet program, as given to `serve --program`.
+  std::vector<std::string> ports;  ///< Ports of a packet program, as given to `serve --program`.
   uint32_t workers = 0;            ///< Worker machines of a job; 0: do not examine links.
   double worker_gbit = 0;          ///< Rate of their links; 0: as this machine's.
   double server_gbit = 0;          ///< Rate of this machine's link; 0: as its interfaces tell.

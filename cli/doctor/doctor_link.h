@@ -24,7 +24,7 @@ struct LinkQuestion {
   uint32_t workers = 1;    ///< Worker machines, one or more.
   double worker_gbit = 0;  ///< Rate of their links; 0: that of this machine's.
   double server_gbit = 0;  ///< Rate of this machine's link; 0: as each interface tells.
-  double sum_gbit = std::numeric_limits<double>::infinity();  ///< That this machine's CPU adds.
+  double sum_gbit = std::numeric_limits<double>::infinity();  ///< Rate at which the CPU adds.
 };
 
 /// Returns a finding for each interface that is up, except the loopback interface.

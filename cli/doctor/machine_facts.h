@@ -35,7 +35,7 @@ struct MachineFacts {
 
   uint32_t cores_online = 0;
   uint32_t cores_allowed = 0;             ///< By this process's CPU affinity.
-  std::optional<double> cpu_quota_cores;  ///< Of the control group; absent without a limit.
+  std::optional<double> cpu_quota_cores;  ///< CPU limit of the control group; absent without one.
   bool has_avx2 = false;
   bool has_avx512 = false;  ///< AVX-512 F and BW.
 
@@ -49,9 +49,9 @@ struct MachineFacts {
   bool has_udp_gro = false;  ///< UDP_GRO: one call receives many packets.
 
   std::string socket_refusal;         ///< Why no UDP socket can be opened; empty if one can.
-  std::string packet_socket_refusal;  ///< The same of packet sockets (AF_PACKET).
+  std::string packet_socket_refusal;  ///< Likewise for packet sockets (AF_PACKET).
   uint16_t port = 0;                  ///< The port that was tried.
-  std::string port_refusal;           ///< Why it cannot be bound; empty if it can.
+  std::string port_refusal;           ///< Reason why it cannot be bound; empty if it can.
 };
 
 /// Gathers the facts. Reads files below `root`, which is "/" except in tests. Opens sockets and

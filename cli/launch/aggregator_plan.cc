@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <optional>
 #include <string_view>
@@ -76,6 +77,14 @@ struct JobShape {
   std::string tree = {};  ///< Its keys of a tree, with a comma before each.
 };
 
+/// Tells whether --job-option gives a key of the job.
+bool gives_job_key(const LaunchConfig& config, std::string_view key) {
+  const std::string start = fmt::format(",{}=", key);
+  return std::ranges::any_of(config.job_options, [&start](const std::string& option) {
+    return ("," + option).find(start) != std::string::npos;
+  });
+}
+
 /// Returns the keys that launch sets itself.
 std::string own_keys_of_job(const LaunchConfig& config, const JobShape& shape) {
   std::string job = fmt::format("id={},sources={},window={},block_grad_max=4095,history={}",
@@ -87,6 +96,10 @@ std::string own_keys_of_job(const LaunchConfig& config, const JobShape& shape) {
     job += fmt::format(",mitigation=on,timeout_ms={}",
                        in_milliseconds(config.straggler_timeout * shape.timeouts));
   }
+  // A rank that sleeps in its script still sends keep-alives, so only a dead one is silent.
+  const bool mitigates =
+      config.straggler_timeout > Duration() || gives_job_key(config, "mitigation");
+  if (mitigates && !gives_job_key(config, "silence")) job += ",silence=end";
   if (const Duration permanent = permanent_after(config); permanent > Duration()) {
     job += fmt::format(",permanent_ms={}", in_milliseconds(permanent * shape.timeouts));
   }
@@ -100,10 +113,10 @@ std::string job_of(const LaunchConfig& config, const JobShape& shape) {
   return job + shape.tree;
 }
 
-ProgramPlan plan_aggregator(const LaunchConfig& config, const LaunchSurroundings& around,
-                            const Ranks& ranks, const std::string& address, const JobShape& shape) {
+ProgramPlan plan_aggregator(const LaunchConfig& config, const HostFacts& facts, const Ranks& ranks,
+                            const std::string& address, const JobShape& shape) {
   ProgramPlan plan{.name = "the aggregator",
-                   .program = around.program,
+                   .program = facts.program,
                    .arguments = {"serve", "--listen", address, "--job", job_of(config, shape),
                                  "--log-level", "warn"},
                    .environment = {}};
@@ -119,13 +132,12 @@ ProgramPlan plan_aggregator(const LaunchConfig& config, const LaunchSurroundings
 }
 
 /// Plans `config.aggregators` aggregators on this machine, each with the same share.
-Aggregators plan_here(const LaunchConfig& config, const LaunchSurroundings& around,
-                      const Ranks& ranks) {
+Aggregators plan_here(const LaunchConfig& config, const HostFacts& facts, const Ranks& ranks) {
   Aggregators plan;
-  for (const uint16_t port : around.aggregator_ports) {
+  for (const uint16_t port : facts.aggregator_ports) {
     const std::string address = fmt::format("127.0.0.1:{}", port);
     plan.list += (plan.list.empty() ? "" : ",") + address;
-    plan.started.push_back(plan_aggregator(config, around, ranks, address, {ranks.world}));
+    plan.started.push_back(plan_aggregator(config, facts, ranks, address, {ranks.world}));
     plan.started.back().share = address;
   }
   return plan;
@@ -133,8 +145,8 @@ Aggregators plan_here(const LaunchConfig& config, const LaunchSurroundings& arou
 
 /// Adds a lower aggregator for each of the report's, and replaces the list by theirs. Their ports
 /// are the same on every machine, because the ranks compare their lists.
-Result<void> add_lower(const LaunchConfig& config, const LaunchSurroundings& around,
-                       const Ranks& ranks, const PlanReport& report, Aggregators& plan) {
+Result<void> add_lower(const LaunchConfig& config, const HostFacts& facts, const Ranks& ranks,
+                       const PlanReport& report, Aggregators& plan) {
   plan.reduce_locally = true;
   std::vector<std::string> lower(report.machines.endpoints.size());
   uint32_t port = config.local_port;
@@ -148,7 +160,7 @@ Result<void> add_lower(const LaunchConfig& config, const LaunchSurroundings& aro
                     config.node_rank, ranks.first, ranks.world);
     // The socket also sends to the upper aggregator, so it cannot be bound to 127.0.0.1.
     const std::string address = fmt::format("{}:{}", upper->is_ipv4() ? "0.0.0.0" : "[::]", port++);
-    plan.started.push_back(plan_aggregator(config, around, ranks, address,
+    plan.started.push_back(plan_aggregator(config, facts, ranks, address,
                                            {.sources = config.processes, .tree = tree}));
     plan.started.back().share = report.machines.endpoints[i];
   }
@@ -160,7 +172,7 @@ Result<void> add_lower(const LaunchConfig& config, const LaunchSurroundings& aro
   return {};
 }
 
-Result<Aggregators> plan_colocated(const LaunchConfig& config, const LaunchSurroundings& around,
+Result<Aggregators> plan_colocated(const LaunchConfig& config, const HostFacts& facts,
                                    const Ranks& ranks) {
   const auto report = make_plan_report({.flags = config.machines, .job_id = config.job_id});
   if (!report) return tl::unexpected(report.error());
@@ -171,7 +183,7 @@ Result<Aggregators> plan_colocated(const LaunchConfig& config, const LaunchSurro
     // The machine's own name may stand for an address that others do not reach. They may find
     // either an IPv4 or an IPv6 address under it, and [::] takes both.
     const bool is_ipv4 = Endpoint::parse(own).has_value() && !own.starts_with('[');
-    const std::string every = is_ipv4 || !around.has_ipv6 ? "0.0.0.0" : "[::]";
+    const std::string every = is_ipv4 || !facts.has_ipv6 ? "0.0.0.0" : "[::]";
     JobShape shape{.sources = ranks.world};
     if (reduce_locally) {
       shape = {.sources = ranks.world / config.processes,
@@ -179,11 +191,11 @@ Result<Aggregators> plan_colocated(const LaunchConfig& config, const LaunchSurro
                .tree = fmt::format(",sources_are_aggregators=on,world={}", ranks.world)};
     }
     plan.started.push_back(
-        plan_aggregator(config, around, ranks, every + own.substr(own.rfind(':')), shape));
+        plan_aggregator(config, facts, ranks, every + own.substr(own.rfind(':')), shape));
     plan.started.back().share = own;
   }
   if (!reduce_locally) return plan;
-  if (const auto added = add_lower(config, around, ranks, *report, plan); !added) {
+  if (const auto added = add_lower(config, facts, ranks, *report, plan); !added) {
     return tl::unexpected(added.error());
   }
   return plan;
@@ -216,6 +228,50 @@ Result<void> check_job_options(const LaunchConfig& config) {
   return {};
 }
 
+/// Refuses flags of aggregators that launch starts, if it starts none.
+Result<void> check_flags_of_started(const LaunchConfig& config) {
+  if (config.server.empty() || config.backend != kOwnBackend) return {};
+  const LaunchConfig usual{};
+  struct Flag {
+    bool given;
+    const char* name;
+    const char* remedy;
+  };
+  const std::array flags{
+      Flag{config.straggler_timeout != usual.straggler_timeout, "--timeout-ms",
+           "the job's keys mitigation=on and timeout_ms"},
+      Flag{config.permanent_after != usual.permanent_after, "--permanent-ms",
+           "the job's key permanent_ms"},
+      Flag{config.job_window != usual.job_window, "--window", "the job's key window"},
+      Flag{config.history != usual.history, "--history", "the job's key history"},
+      Flag{!config.job_options.empty(), "--job-option", "the job's keys"},
+      Flag{config.aggregator_cpu_percent != usual.aggregator_cpu_percent,
+           "--aggregator-cpu-percent", "tributary serve --cpu-percent"},
+      Flag{!config.serve_json_path.empty(), "--serve-json", "tributary serve --json"}};
+  for (const Flag& flag : flags) {
+    if (!flag.given) continue;
+    return failure(fmt::format(
+        "{} is for aggregators that tributary launch starts, and --server {} uses running ones; "
+        "to fix: set {} where they run",
+        flag.name, config.server, flag.remedy));
+  }
+  return {};
+}
+
+/// Refuses flags that have no effect without another one.
+Result<void> check_flags_without_effect(const LaunchConfig& config) {
+  if (config.backend != kOwnBackend) return {};
+  const LaunchConfig usual{};
+  if (config.permanent_after > Duration() && config.straggler_timeout == Duration() &&
+      !gives_job_key(config, "mitigation")) {
+    return failure("--permanent-ms needs --timeout-ms");
+  }
+  if (!config.machines.workers.empty() || config.machines.servers != "0") return {};
+  if (config.local_reduce != usual.local_reduce) return failure("--local-reduce needs --workers");
+  if (config.local_port != usual.local_port) return failure("--local-port needs --workers");
+  return {};
+}
+
 /// Refuses the keys by which ranks find each other.
 Result<void> check_url_options(const LaunchConfig& config) {
   for (const std::string& option : config.url_options) {
@@ -231,10 +287,9 @@ Result<void> check_url_options(const LaunchConfig& config) {
 
 }  // namespace
 
-Result<std::vector<int>> aggregator_cpus(const LaunchConfig& config,
-                                         const LaunchSurroundings& around) {
+Result<std::vector<int>> aggregator_cpus(const LaunchConfig& config, const HostFacts& facts) {
   if (config.aggregator_cpus.empty()) return std::vector<int>();
-  auto cpus = parse_cpus(config.aggregator_cpus, around.cpus);
+  auto cpus = parse_cpus(config.aggregator_cpus, facts.cpus);
   if (!cpus) return failure(fmt::format("--aggregator-cpus: {}", cpus.error().text));
   return cpus;
 }
@@ -264,6 +319,8 @@ Result<void> check_aggregators(const LaunchConfig& config) {
         "the two",
         config.aggregators, config.server));
   }
+  if (const auto checked = check_flags_of_started(config); !checked) return checked;
+  if (const auto checked = check_flags_without_effect(config); !checked) return checked;
   if (config.machines.workers.empty()) {
     if (config.machines.servers != "0") return failure("--servers needs --workers");
     if (config.node_rank != 0) return failure("--node-rank needs --workers");
@@ -278,15 +335,14 @@ Result<void> check_aggregators(const LaunchConfig& config) {
   return {};
 }
 
-Result<Aggregators> plan_aggregators(const LaunchConfig& config, const LaunchSurroundings& around,
+Result<Aggregators> plan_aggregators(const LaunchConfig& config, const HostFacts& facts,
                                      const Ranks& ranks) {
   if (config.backend != kOwnBackend) return Aggregators{};
   if (!config.server.empty()) return Aggregators{.started = {}, .list = config.server};
-  auto plan = config.machines.workers.empty()
-                  ? Result<Aggregators>(plan_here(config, around, ranks))
-                  : plan_colocated(config, around, ranks);
+  auto plan = config.machines.workers.empty() ? Result<Aggregators>(plan_here(config, facts, ranks))
+                                              : plan_colocated(config, facts, ranks);
   if (!plan) return plan;
-  const auto cpus = aggregator_cpus(config, around);
+  const auto cpus = aggregator_cpus(config, facts);
   if (!cpus) return tl::unexpected(cpus.error());
   const bool several = plan->started.size() > 1;
   for (size_t i = 0; i < plan->started.size(); i++) {

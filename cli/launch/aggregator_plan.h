@@ -43,13 +43,12 @@ struct Aggregators {
 
 /// Returns the CPUs that --aggregator-cpus names, in its order; none without that flag.
 [[nodiscard]] Result<std::vector<int>> aggregator_cpus(const LaunchConfig& config,
-                                                       const LaunchSurroundings& around);
+                                                       const HostFacts& facts);
 
 /// Checks --aggregators and the flags that belong to it.
 [[nodiscard]] Result<void> check_aggregators(const LaunchConfig& config);
 
 [[nodiscard]] Result<Aggregators> plan_aggregators(const LaunchConfig& config,
-                                                   const LaunchSurroundings& around,
-                                                   const Ranks& ranks);
+                                                   const HostFacts& facts, const Ranks& ranks);
 
 }  // namespace tributary::cli

@@ -62,15 +62,15 @@ Result<std::vector<uint16_t>> free_udp_ports(uint32_t count) {
   return ports;
 }
 
-Result<LaunchSurroundings> look_around(const LaunchConfig& config) {
-  LaunchSurroundings around;
+Result<HostFacts> gather_host_facts(const LaunchConfig& config) {
+  HostFacts facts;
   std::error_code error;
   const fs::path program = fs::read_symlink("/proc/self/exe", error);
   if (error) return failure("/proc/self/exe cannot be read: " + error.message());
   const fs::path folder = program.parent_path();
-  around.program = program.string();
+  facts.program = program.string();
   // A build tree has the library next to the program; an installation has it in the library folder.
-  around.library =
+  facts.library =
       first_that_exists({folder / "libtributary.so.0",
                          folder / ".." / TRIBUTARY_LIBRARY_FOLDER / "libtributary.so.0"});
   // A wheel has the program inside the package.
@@ -79,24 +79,24 @@ Result<LaunchSurroundings> look_around(const LaunchConfig& config) {
           ? folder.string()
           : first_that_exists({folder / "../share/tributary/python/tributary",
                                TRIBUTARY_SOURCE_FOLDER "/python/tributary"});
-  if (!package.empty()) around.python_package = fs::path(package).parent_path().string();
-  around.secret = fmt::format("{:016x}{:016x}{:016x}{:016x}", auth::random_u64(),
-                              auth::random_u64(), auth::random_u64(), auth::random_u64());
-  around.search_path = value_of("PATH");
-  around.python_path = value_of("PYTHONPATH");
+  if (!package.empty()) facts.python_package = fs::path(package).parent_path().string();
+  facts.secret = fmt::format("{:016x}{:016x}{:016x}{:016x}", auth::random_u64(), auth::random_u64(),
+                             auth::random_u64(), auth::random_u64());
+  facts.search_path = value_of("PATH");
+  facts.python_path = value_of("PYTHONPATH");
   for (const char* name :
        {"TRIBUTARY_LIBRARY", "OMP_NUM_THREADS", "PYTHONUNBUFFERED", auth::kSecretVariable}) {
-    if (std::getenv(name) != nullptr) around.variables_set.emplace_back(name);
+    if (std::getenv(name) != nullptr) facts.variables_set.emplace_back(name);
   }
   auto aggregator_ports = free_udp_ports(free_ports_wanted(config));
   if (!aggregator_ports) return tl::unexpected(aggregator_ports.error());
   const auto master_port = io::free_port(io::Transport::kTcp);
   if (!master_port) return tl::unexpected(master_port.error());
-  around.aggregator_ports = *std::move(aggregator_ports);
-  around.master_port = *master_port;
-  around.cpus = cpus_allowed();
-  around.has_ipv6 = io::FileDescriptor(::socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0)).is_open();
-  return around;
+  facts.aggregator_ports = *std::move(aggregator_ports);
+  facts.master_port = *master_port;
+  facts.cpus = cpus_allowed();
+  facts.has_ipv6 = io::FileDescriptor(::socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0)).is_open();
+  return facts;
 }
 
 int refuse(const Error& error) {
@@ -115,9 +115,9 @@ int run(LaunchConfig& config, std::vector<std::string> command) {
     return refuse(
         {fmt::format("unknown flag '{}'; see tributary launch --help", config.command.front())});
   }
-  const auto around = look_around(config);
-  if (!around) return refuse(around.error());
-  const auto plan = plan_launch(config, *around);
+  const auto facts = gather_host_facts(config);
+  if (!facts) return refuse(facts.error());
+  const auto plan = plan_launch(config, *facts);
   if (!plan) return refuse(plan.error());
   return run_launch(*plan, config.keep_going, stdout, stderr);
 }

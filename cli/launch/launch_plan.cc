@@ -23,9 +23,9 @@ namespace {
 constexpr uint16_t kMasterPort = 29'500;  // torch.distributed's default.
 constexpr std::string_view kRunner = "tributary.run";
 
-bool is_set(const LaunchSurroundings& around, std::string_view name) {
-  return std::find(around.variables_set.begin(), around.variables_set.end(), name) !=
-         around.variables_set.end();
+bool is_set(const HostFacts& facts, std::string_view name) {
+  return std::find(facts.variables_set.begin(), facts.variables_set.end(), name) !=
+         facts.variables_set.end();
 }
 
 /// Finds a program for execve(): a path stays as it is, a bare name is searched for.
@@ -45,8 +45,8 @@ Result<std::string> find_program(const std::string& name, const std::string& sea
 bool is_python_script(const std::string& name) { return name.ends_with(".py"); }
 
 /// Returns the variables that all ranks share.
-std::vector<std::string> shared_environment(const LaunchConfig& config,
-                                            const LaunchSurroundings& around, const Ranks& ranks) {
+std::vector<std::string> shared_environment(const LaunchConfig& config, const HostFacts& facts,
+                                            const Ranks& ranks) {
   std::vector<std::string> variables{
       fmt::format("WORLD_SIZE={}", ranks.world),
       fmt::format("LOCAL_WORLD_SIZE={}", config.processes),
@@ -54,7 +54,7 @@ std::vector<std::string> shared_environment(const LaunchConfig& config,
   };
   if (ranks.master.empty()) {
     variables.push_back("MASTER_ADDR=127.0.0.1");
-    variables.push_back(fmt::format("MASTER_PORT={}", around.master_port));
+    variables.push_back(fmt::format("MASTER_PORT={}", facts.master_port));
   } else {
     const size_t colon = ranks.master.rfind(':');
     std::string host = ranks.master.substr(0, colon);
@@ -63,19 +63,18 @@ std::vector<std::string> shared_environment(const LaunchConfig& config,
     variables.push_back("MASTER_ADDR=" + host);
     variables.push_back("MASTER_PORT=" + ranks.master.substr(colon + 1));
   }
-  if (!around.library.empty() && !is_set(around, "TRIBUTARY_LIBRARY")) {
-    variables.push_back("TRIBUTARY_LIBRARY=" + around.library);
+  if (!facts.library.empty() && !is_set(facts, "TRIBUTARY_LIBRARY")) {
+    variables.push_back("TRIBUTARY_LIBRARY=" + facts.library);
   }
   // A package of the user's own comes first, as TRIBUTARY_LIBRARY does.
-  if (!around.python_package.empty()) {
-    variables.push_back(
-        "PYTHONPATH=" + (around.python_path.empty() ? "" : around.python_path + ":") +
-        around.python_package);
+  if (!facts.python_package.empty()) {
+    variables.push_back("PYTHONPATH=" + (facts.python_path.empty() ? "" : facts.python_path + ":") +
+                        facts.python_package);
   }
   // Ranks share the cores. Without this, each would start a thread for every core.
-  if (!is_set(around, "OMP_NUM_THREADS")) variables.push_back("OMP_NUM_THREADS=1");
+  if (!is_set(facts, "OMP_NUM_THREADS")) variables.push_back("OMP_NUM_THREADS=1");
   // Show lines as they are printed, although standard output is a pipe.
-  if (!is_set(around, "PYTHONUNBUFFERED")) variables.push_back("PYTHONUNBUFFERED=1");
+  if (!is_set(facts, "PYTHONUNBUFFERED")) variables.push_back("PYTHONUNBUFFERED=1");
   return variables;
 }
 
@@ -102,7 +101,7 @@ std::string url_of(const LaunchConfig& config, const Aggregators& aggregators, u
 /// end.
 struct PythonCommand {
   std::string interpreter;
-  std::vector<std::string> flags;   ///< Of the interpreter.
+  std::vector<std::string> flags;   ///< Arguments of the interpreter.
   std::vector<std::string> target;  ///< A script, or -m and a module, and its arguments.
 };
 
@@ -131,21 +130,21 @@ std::optional<PythonCommand> split_interpreter(const std::vector<std::string>& c
 
 /// Splits the command into interpreter, flags and script or module; none for any other program.
 Result<std::optional<PythonCommand>> python_command(const LaunchConfig& config,
-                                                    const LaunchSurroundings& around) {
+                                                    const HostFacts& facts) {
   const std::string& name = config.command.front();
   std::optional<PythonCommand> python;
   if (name == "-m" || is_python_script(name)) {
     if (name == "-m" && config.command.size() == 1) {
       return failure("-m has no module; allowed: -m PACKAGE.MODULE, as in -m project.train");
     }
-    auto interpreter = interpreter_of(name, config.python, around.search_path);
+    auto interpreter = interpreter_of(name, config.python, facts.search_path);
     if (!interpreter) return tl::unexpected(interpreter.error());
     python = PythonCommand{
         .interpreter = *std::move(interpreter), .flags = {}, .target = config.command};
   } else if (is_interpreter(name)) {
     python = split_interpreter(config.command);
     if (!python) return python;
-    auto interpreter = find_program(name, around.search_path);
+    auto interpreter = find_program(name, facts.search_path);
     if (!interpreter) return tl::unexpected(interpreter.error());
     python->interpreter = *std::move(interpreter);
   }
@@ -158,7 +157,7 @@ Result<std::optional<PythonCommand>> python_command(const LaunchConfig& config,
 }
 
 /// Plans the program and its arguments, the same for all ranks.
-Result<ProgramPlan> plan_command(const LaunchConfig& config, const LaunchSurroundings& around,
+Result<ProgramPlan> plan_command(const LaunchConfig& config, const HostFacts& facts,
                                  const std::optional<PythonCommand>& python) {
   ProgramPlan plan;
   if (python) {
@@ -168,7 +167,7 @@ Result<ProgramPlan> plan_command(const LaunchConfig& config, const LaunchSurroun
     plan.arguments.insert(plan.arguments.end(), python->target.begin(), python->target.end());
     return plan;
   }
-  auto program = find_program(config.command.front(), around.search_path);
+  auto program = find_program(config.command.front(), facts.search_path);
   if (!program) return tl::unexpected(program.error());
   plan.program = std::move(*program);
   plan.arguments.assign(config.command.begin() + 1, config.command.end());
@@ -182,8 +181,7 @@ bool has_port(const std::string& master) {
   return parse_number<uint16_t>(master.substr(colon + 1)).value_or(0) != 0;
 }
 
-Result<void> check(const LaunchConfig& config, const LaunchSurroundings& around,
-                   const Ranks& ranks) {
+Result<void> check(const LaunchConfig& config, const HostFacts& facts, const Ranks& ranks) {
   if (ranks.first + config.processes > ranks.world) {
     return failure(
         fmt::format("--first-rank {} and -n {} reach beyond --world {}; allowed: a sum "
@@ -204,7 +202,7 @@ Result<void> check(const LaunchConfig& config, const LaunchSurroundings& around,
         "--server is missing; ranks on several machines need a running appliance, or --aggregators "
         "colocated --workers LIST");
   }
-  if (config.auth != auth::Mode::kNone && !is_set(around, auth::kSecretVariable)) {
+  if (config.auth != auth::Mode::kNone && !is_set(facts, auth::kSecretVariable)) {
     return failure(
         fmt::format("--auth {} on several machines needs the same secret on all of them; set {}",
                     to_string(config.auth), auth::kSecretVariable));
@@ -242,13 +240,12 @@ Result<Ranks> place_ranks(const LaunchConfig& config) {
 }
 
 /// Returns the CPUs that --aggregator-cpus leaves for the ranks; none without that flag.
-Result<std::vector<int>> cpus_for_ranks(const LaunchConfig& config,
-                                        const LaunchSurroundings& around) {
+Result<std::vector<int>> cpus_for_ranks(const LaunchConfig& config, const HostFacts& facts) {
   std::vector<int> rest;
-  const auto taken = aggregator_cpus(config, around);
+  const auto taken = aggregator_cpus(config, facts);
   if (!taken) return tl::unexpected(taken.error());
   if (taken->empty()) return rest;
-  for (const int cpu : around.cpus) {
+  for (const int cpu : facts.cpus) {
     if (std::find(taken->begin(), taken->end(), cpu) == taken->end()) rest.push_back(cpu);
   }
   if (!rest.empty()) return rest;
@@ -275,18 +272,18 @@ Result<std::string> interpreter_of(const std::string& script, const std::string&
   return find_program("python3", search_path);
 }
 
-Result<LaunchPlan> plan_launch(const LaunchConfig& config, const LaunchSurroundings& around) {
+Result<LaunchPlan> plan_launch(const LaunchConfig& config, const HostFacts& facts) {
   const auto ranks = place_ranks(config);
   if (!ranks) return tl::unexpected(ranks.error());
-  if (const auto good = check(config, around, *ranks); !good) return tl::unexpected(good.error());
-  auto aggregators = plan_aggregators(config, around, *ranks);
+  if (const auto good = check(config, facts, *ranks); !good) return tl::unexpected(good.error());
+  auto aggregators = plan_aggregators(config, facts, *ranks);
   if (!aggregators) return tl::unexpected(aggregators.error());
-  const auto python = python_command(config, around);
+  const auto python = python_command(config, facts);
   if (!python) return tl::unexpected(python.error());
-  const auto command = plan_command(config, around, *python);
+  const auto command = plan_command(config, facts, *python);
   if (!command) return tl::unexpected(command.error());
 
-  auto rank_cpus = cpus_for_ranks(config, around);
+  auto rank_cpus = cpus_for_ranks(config, facts);
   if (!rank_cpus) return tl::unexpected(rank_cpus.error());
 
   LaunchPlan plan{.check = {},
@@ -295,10 +292,10 @@ Result<LaunchPlan> plan_launch(const LaunchConfig& config, const LaunchSurroundi
                   .aggregators_linger = spans_machines(config, *ranks) ? kLinger : kLinger * 0,
                   .ranks = {},
                   .rank_cpus = *std::move(rank_cpus)};
-  std::vector<std::string> shared = shared_environment(config, around, *ranks);
+  std::vector<std::string> shared = shared_environment(config, facts, *ranks);
   if (!plan.aggregators.empty() && config.auth != auth::Mode::kNone &&
-      !is_set(around, auth::kSecretVariable)) {
-    shared.push_back(fmt::format("{}={}", auth::kSecretVariable, around.secret));
+      !is_set(facts, auth::kSecretVariable)) {
+    shared.push_back(fmt::format("{}={}", auth::kSecretVariable, facts.secret));
     for (ProgramPlan& one : plan.aggregators) one.environment.push_back(shared.back());
   }
   for (uint32_t local = 0; local < config.processes; local++) {

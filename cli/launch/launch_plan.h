@@ -43,7 +43,7 @@ struct LaunchConfig {
   uint32_t node_rank = 0;  ///< This machine's place in machines.workers.
   /// Adds the tensors of a machine's ranks before they leave it.
   bool local_reduce = true;
-  uint16_t local_port = 12'100;  ///< Of the first aggregator that does so; the others' follow.
+  uint16_t local_port = 12'100;  ///< Port of the first lower aggregator; the others' follow.
 
   /// Authentication of the job. Started aggregators and their ranks share the user's
   /// TRIBUTARY_SECRET, or else a new secret; for a running appliance the secret comes from the
@@ -55,7 +55,7 @@ struct LaunchConfig {
   Duration permanent_after = {};     ///< 0: two straggler timeouts.
   uint32_t job_window = 4096;        ///< Places of the job's window; a power of two.
   uint32_t history = 4;              ///< Lets a straggler some steps behind find missed results.
-  std::string aggregator_cpus = {};  ///< Of started aggregators, as in "0-2,5"; ranks get the rest.
+  std::string aggregator_cpus = {};  ///< CPUs for aggregators, as in "0-2,5"; ranks get the rest.
   uint32_t aggregator_cpu_percent = 100;  ///< Share of a CPU for each of their polling cores.
   std::string serve_json_path = {};       ///< File for the aggregator's counters; may be empty.
 
@@ -75,8 +75,8 @@ inline constexpr int kExitBecauseOfPeer = 75;
 /// Most aggregators started on one machine.
 inline constexpr uint32_t kLaunchAggregatorsMax = 16;
 
-/// The launcher's surroundings. An empty string means that the item was not found.
-struct LaunchSurroundings {
+/// The facts about this machine that a plan depends on. An empty string means: not found.
+struct HostFacts {
   std::string program;                     ///< This program, started as the aggregator.
   std::string library;                     ///< libtributary.so.
   std::string python_package;              ///< The folder that holds the package `tributary`.
@@ -87,7 +87,7 @@ struct LaunchSurroundings {
   /// Names of variables that the user has set and that must not be overwritten.
   std::vector<std::string> variables_set;
   std::string python_path;  ///< The user's PYTHONPATH.
-  std::vector<int> cpus;    ///< Those that this process may use.
+  std::vector<int> cpus;    ///< CPUs that this process may use.
   bool has_ipv6 = true;     ///< Sockets for IPv6, which also take IPv4, can be opened.
 };
 
@@ -97,7 +97,7 @@ struct ProgramPlan {
   std::string program;                   ///< Path.
   std::vector<std::string> arguments;    ///< Without the program.
   std::vector<std::string> environment;  ///< NAME=VALUE.
-  /// Of an aggregator: HOST:PORT of the aggregator whose share of the tensors it adds. A lower one
+  /// For an aggregator: HOST:PORT of the aggregator whose tensor share it adds. A lower one
   /// has that of the one above it.
   std::string share = {};
 };
@@ -116,8 +116,7 @@ struct LaunchPlan {
 /// that the list of machines names.
 [[nodiscard]] uint32_t free_ports_wanted(const LaunchConfig& config);
 
-[[nodiscard]] Result<LaunchPlan> plan_launch(const LaunchConfig& config,
-                                             const LaunchSurroundings& around);
+[[nodiscard]] Result<LaunchPlan> plan_launch(const LaunchConfig& config, const HostFacts& facts);
 
 /// Returns the interpreter of a Python script: `python` if given, else the one in the script's
 /// first line (`#!/usr/bin/python3`, `#!/usr/bin/env python3`), else python3 from the search path.

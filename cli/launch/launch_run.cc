@@ -118,7 +118,7 @@ class Launch {
   std::vector<std::string> shares_lost_;  ///< Their aggregators have ended while the ranks run.
   std::string loss_;                      ///< The end of the last of these aggregators.
   std::vector<Member> ranks_;
-  std::optional<int> exit_code_;  ///< Of the first failure.
+  std::optional<int> exit_code_;  ///< Exit code of the first failure, of a rank at fault if one is.
   /// The first failure that another rank has caused, until that rank has ended, and the exit code.
   std::optional<std::pair<std::string, int>> victim_;
   std::optional<Clock::time_point> blame_victim_at_;
@@ -260,8 +260,9 @@ void Launch::pass_signals() {
 }
 
 void Launch::fail(const std::string& text, int exit_code) {
-  const bool first = !exit_code_;
-  if (first) exit_code_ = exit_code;
+  // A rank at fault decides, even if a victim of it has ended before.
+  const bool has_victim = keep_going_ && exit_code_ == kExitBecauseOfPeer;
+  if (!exit_code_ || has_victim) exit_code_ = exit_code;
   if (ending_) return;  // Other ranks end on request or because of the first failure.
   const bool others_left =
       std::any_of(ranks_.begin(), ranks_.end(), [](const Member& rank) { return !rank.settled; });

@@ -21,7 +21,7 @@ namespace {
 using nlohmann::json;
 
 constexpr const char* kCommand = "job";
-constexpr uint32_t kNumberMax = 255;  ///< Of job ids and sources.
+constexpr uint32_t kNumberMax = 255;  ///< Largest job id and source.
 constexpr const char* kTimeoutKey = "timeout_ms";
 
 struct JobFlags {
@@ -29,7 +29,7 @@ struct JobFlags {
   uint32_t id = 0;
   uint32_t source = 0;
   bool force = false;
-  json changes = json::object();  ///< Of `job set`.
+  json changes = json::object();  ///< Keys and values that `job set` changes.
   std::vector<WrittenKey> keys;
 };
 
@@ -153,11 +153,15 @@ json job_body(uint32_t id, std::span<const WrittenKey> keys) {
 
 std::string job_list_text(const json& jobs) {
   if (jobs.empty()) return "no jobs\n";
-  std::string text = fmt::format("{:>5} {:>9} {:>9} {:>10} {:>14} {:>10}\n", "job", "session",
-                                 "members", "in flight", "blocks", "memory");
+  std::string text =
+      fmt::format("{:>5} {:>10} {:>9} {:>9} {:>10} {:>14} {:>10}\n", "job", "channel of", "session",
+                  "members", "in flight", "blocks", "memory");
   for (const json& job : jobs) {
     const bool draining = job.at("draining").get<bool>();
-    text += fmt::format("{:>5} {:>9} {:>9} {:>10} {:>14} {:>7} MB\n", job.at("id").dump(),
+    const json& id = job.at("id");
+    const json configured = job.value("channel_of", id);  // Not stated by an earlier release.
+    text += fmt::format("{:>5} {:>10} {:>9} {:>9} {:>10} {:>14} {:>7} MB\n", id.dump(),
+                        configured == id ? "-" : configured.dump(),
                         draining ? "drains" : (job.at("session") == 0 ? "-" : "runs"),
                         fmt::format("{}/{}", job.at("members").dump(), job.at("sources").dump()),
                         job.at("blocks_in_progress").dump(), job.at("blocks_total").dump(),

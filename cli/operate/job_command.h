@@ -22,7 +22,7 @@ namespace tributary::cli {
 /// runs in another folder. @param keys Checked against server::job_keys().
 [[nodiscard]] nlohmann::json job_body(uint32_t id, std::span<const WrittenKey> keys);
 
-/// Returns the jobs of GET /v1/jobs as text: one line for each.
+/// Returns the jobs of GET /v1/jobs as text: one line for each channel.
 [[nodiscard]] std::string job_list_text(const nlohmann::json& jobs);
 
 void add_job_command(CLI::App& app, int& exit_code);

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::string_view kHttp = "http://";
 constexpr const char* kTokenFileFlag = "--token-file";
-/// How a server refers to the body of a request. See control/job_routes.h.
+/// The prefix with which a server refers to the body of a request. See control/job_routes.h.
 constexpr std::string_view kOfBody = "body: ";
 
 /// Returns the first token of a file. Skips comments as control::parse_tokens() does, which the

@@ -19,8 +19,8 @@
 namespace tributary::cli {
 
 struct ServerChoice {
-  std::string name;        ///< Of a server of this machine; empty: the only one.
-  std::string url;         ///< Of a server's --http; empty: a server of this machine.
+  std::string name;        ///< Name of a server on this machine; empty: the only one.
+  std::string url;         ///< URL of a server's --http; empty: a server on this machine.
   std::string token_file;  ///< With a URL; empty: no token.
   bool as_json = false;
 };

@@ -53,11 +53,28 @@ std::string or_dash(const json& value, const char* unit = "") {
   return (value.is_string() ? value.get<std::string>() : value.dump()) + unit;
 }
 
+/// Returns the id of the configured job whose channel a row is about.
+/// @param key Of the channel's id.
+json configured_job(const json& row, const char* key) {
+  // A server of an earlier release does not state it.
+  return row.value("channel_of", row.at(key));
+}
+
+/// Names the channel of a row, as in "channel 1 of job 4: "; empty for channel 0.
+std::string channel_text(const json& row) {
+  const auto id = row.at("job").get<uint32_t>();
+  const auto job = configured_job(row, "job").get<uint32_t>();
+  return id == job ? std::string() : fmt::format("channel {} of job {}: ", id - job, job);
+}
+
 std::string job_lines(const json& jobs, uint32_t columns) {
-  static const std::vector<TableColumn> kTable{
+  std::vector<TableColumn> table{
       {"job", 5, 9},       {"session", 8, 2}, {"members", 9, 5},   {"in flight", 10, 4},
       {"blocks/s", 12, 7}, {"blocks", 14, 3}, {"degraded", 10, 6},
   };
+  const auto is_channel = [](const json& job) { return job.at("id") != configured_job(job, "id"); };
+  const bool has_channels = std::ranges::any_of(jobs, is_channel);
+  if (has_channels) table.push_back({"channel of", 11, 3});
   std::vector<std::vector<std::string>> rows;
   for (const json& job : jobs) {
     rows.push_back({job.at("id").dump(), job.at("session") == 0 ? "-" : "runs",
@@ -66,8 +83,11 @@ std::string job_lines(const json& jobs, uint32_t columns) {
                     fmt::format("{:.0f}", job.at("blocks_per_s").get<double>()),
                     job.at("blocks_total").dump(),
                     fmt::format("{:.2f} %", job.at("degraded_share").get<double>() * 100)});
+    if (has_channels) {
+      rows.back().push_back(is_channel(job) ? configured_job(job, "id").dump() : "-");
+    }
   }
-  return table_text(kTable, rows, columns);
+  return table_text(table, rows, columns);
 }
 
 /// Returns a line for each job that the server plans as its directory.
@@ -240,10 +260,7 @@ int show_who(const AskFlags& flags, const ChosenServer& server) {
   }
   const auto answer = control::get(server.address, kWhoPath);
   if (!answer) return fail("who", answer.error());
-  json rows = json::array();
-  for (const json& row : answer->at("rows")) {
-    if (!flags.job || row.at("job") == *flags.job) rows.push_back(row);
-  }
+  const json rows = who_rows(answer->at("rows"), flags.job);
   if (flags.server.as_json) {
     print_answer(json{{"command", "who"}, {"server", server.name}, {"rows", rows}}.dump(2) + "\n");
   } else {
@@ -273,17 +290,26 @@ std::string status_text(const json& status, uint32_t columns) {
   return fold_text(status_lines(status, columns), columns);
 }
 
+json who_rows(const json& rows, std::optional<uint32_t> job) {
+  if (!job) return rows;
+  json found = json::array();
+  for (const json& row : rows) {
+    if (row.at("job") == *job || configured_job(row, "job") == *job) found.push_back(row);
+  }
+  return found;
+}
+
 std::string who_text(const json& rows) {
   if (rows.empty()) return "no job waits for a rank\n";
   std::string text = fmt::format("{:>4} {:>8} {:>10} {:>10} {:>11}  {}\n", "job", "missing",
                                  "block", "since", "last heard", "from");
   for (const json& row : rows) {
     const auto missing = row.at("missing").get<std::vector<uint32_t>>();
-    text += fmt::format("{:>4} {:>8} {:>10} {:>10} {:>11}  {}\n     {}\n", row.at("job").dump(),
+    text += fmt::format("{:>4} {:>8} {:>10} {:>10} {:>11}  {}\n     {}{}\n", row.at("job").dump(),
                         missing.empty() ? "-" : fmt::format("{}", fmt::join(missing, ",")),
                         or_dash(row.at("block")), or_dash(row.at("since_ms"), " ms"),
                         or_dash(row.at("last_heard_ms"), " ms"), or_dash(row.at("address")),
-                        row.at("advice").get<std::string>());
+                        channel_text(row), row.at("advice").get<std::string>());
   }
   return text;
 }

@@ -11,6 +11,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 namespace tributary::cli {
@@ -21,6 +22,10 @@ void add_rates(nlohmann::json& status, const nlohmann::json& earlier);
 /// Returns a status with rates as one screen of text.
 /// @param columns The width of the terminal: a narrow one shows fewer columns of the jobs.
 [[nodiscard]] std::string status_text(const nlohmann::json& status, uint32_t columns = UINT32_MAX);
+
+/// Returns the rows of /v1/who that are about a job. @param job Id of a configured job, or of one
+/// of its channels; not set: all rows.
+[[nodiscard]] nlohmann::json who_rows(const nlohmann::json& rows, std::optional<uint32_t> job);
 
 /// Returns the rows of /v1/who as text: one sentence for each.
 [[nodiscard]] std::string who_text(const nlohmann::json& rows);

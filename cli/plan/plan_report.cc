@@ -88,6 +88,10 @@ nlohmann::ordered_json json_of(const PlanReport& report, size_t i) {
   return row;
 }
 
+/// Tells whether ranks use IPv4, as the first listed address says. A name may stand for either; it
+/// counts as IPv4.
+bool is_ipv4(const PlanMachines& machines) { return !machines.endpoints.front().starts_with('['); }
+
 /// Refuses a list that is longer than a worker accepts.
 Result<void> check_aggregator_count(const std::vector<uint32_t>& weights) {
   const auto aggregators =
@@ -95,8 +99,8 @@ Result<void> check_aggregator_count(const std::vector<uint32_t>& weights) {
   if (aggregators <= wire::kAggregatorsMax) return {};
   return failure(fmt::format(
       "--workers, --servers: {} machines run an aggregator; allowed: up to {}; to fix: "
-      "give fewer machines, or let only --servers aggregate (tributary plan --colocated "
-      "off)",
+      "give fewer machines, or let only --servers aggregate: tributary plan --colocated off, "
+      "whose list tributary launch takes as --server",
       aggregators, wire::kAggregatorsMax));
 }
 
@@ -122,9 +126,10 @@ Result<PlanReport> make_plan_report(const PlanRequest& request) {
   report.request = request;
   report.machines = std::move(*machines);
   report.workers = plan::worker_count(report.machines.machines);
-  report.gradients = host::auto_gradients(request.mtu, true);
+  const bool ipv4 = is_ipv4(report.machines);
+  report.gradients = host::auto_gradients(request.mtu, ipv4);
   report.tensor = {.bytes = static_cast<double>(request.bytes),
-                   .wire_ratio = host::auto_wire_ratio(request.mtu, true)};
+                   .wire_ratio = host::auto_wire_ratio(request.mtu, ipv4)};
   auto assignment = plan::assign(report.machines.machines, report.tensor);
   if (!assignment) return tl::unexpected(assignment.error());
   report.assignment = std::move(*assignment);

@@ -22,7 +22,7 @@ constexpr uint32_t kPatienceMs = 500;
 constexpr uint32_t kAskEveryMs = 20;
 
 struct State {
-  std::string before_core;  ///< Of the line.
+  std::string before_core;  ///< Text of the line before the core's number.
   std::string after_core;
   SecondSignal::LateCore late_core;
 };

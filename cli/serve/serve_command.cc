@@ -58,7 +58,7 @@ struct ServeFlags {
   std::vector<KeyValues> jobs;
   PlanFlags plan;       ///< Without workers: this server is not a directory.
   std::string program;  ///< Empty: an aggregator.
-  std::string records;  ///< Of the program.
+  std::string records;  ///< File for the program's records.
   std::string ipfix;
   std::string listen;  ///< Empty: the protocol's default.
   std::vector<std::string> ports;

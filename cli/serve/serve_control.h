@@ -42,7 +42,7 @@ void add_control_flags(CLI::App& command, ControlFlags& flags);
 struct Controlled {
   server::ObservedServer& server;
   server::ServerLog& log;
-  std::string name;                              ///< Of the control socket, without --name.
+  std::string name;                              ///< Name of the control socket, without --name.
   nlohmann::json settings;                       ///< For /v1/config.
   server::JobControl* jobs = nullptr;            ///< Null: the server has no jobs.
   server::RecordControl* recorder = nullptr;     ///< Null: there is none.
@@ -80,7 +80,7 @@ class ServedControl {
   std::string warning_;
   std::string url_;
   control::History history_;
-  control::ConnectionCounters connections_{};       ///< Of the TCP port.
+  control::ConnectionCounters connections_{};       ///< Counters of the TCP port.
   std::unique_ptr<control::TokenFile> token_file_;  ///< Null: no TCP port, or no token.
   std::unique_ptr<control::TokenGate> gate_;        ///< Null: no TCP port.
   std::unique_ptr<control::Api> api_;

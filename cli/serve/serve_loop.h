@@ -32,7 +32,7 @@ struct Service {
   std::string what;   ///< For the first line.
   uint32_t cores = 1;
   server::Log* log = nullptr;  ///< Must be set for serve(). Without level info: no first line.
-  std::string json_path;       ///< Of the counters; empty: none.
+  std::string json_path;       ///< File for the counters; empty: none.
   uint32_t linger_s = 0;       ///< Longest wait at the end while is_in_use().
   std::vector<std::string> warnings;
   std::function<nlohmann::json()> stats;

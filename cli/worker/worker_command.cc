@@ -23,6 +23,7 @@
 #include "host/switchml/switchml_config.h"
 #include "host/worker_port.h"
 #include "io/devices/device_port.h"
+#include "recorder/recording_files.h"
 #include "wire/switchml.h"
 #include "wire/trio_ml.h"
 
@@ -379,9 +380,20 @@ std::string check_asynchronous(const WorkerOptions& options) {
   return "";
 }
 
+/// Checks that the folder of --record takes recordings.
+/// @return the error line, or empty.
+std::string check_record(const WorkerOptions& options) {
+  const host::CommunicatorConfig& session = options.session;
+  if (session.record_folder.empty()) return "";
+  const auto files = recorder::RecordingFiles::open(
+      session.record_folder, fmt::format("job-{}-rank-{}", session.job_id, session.rank));
+  return files ? "" : "--record " + files.error().text;
+}
+
 int run(WorkerFlags& flags) {
   std::string refusal = complete(flags);
   if (refusal.empty()) refusal = complete_owner(flags);
+  if (refusal.empty()) refusal = check_record(flags.options);
   if (refusal.empty()) refusal = check_asynchronous(flags.options);
   if (!refusal.empty()) {
     print_error("tributary worker: {}\n", refusal);

@@ -12,7 +12,7 @@
 namespace tributary::cli {
 namespace {
 
-/// How often the watcher checks whether to stop, in nanoseconds.
+/// Nanoseconds between two checks of the watcher whether to stop.
 constexpr int64_t kLookNs = 50'000'000;
 
 }  // namespace

@@ -36,7 +36,7 @@ struct WorkerResult {
   uint64_t iterations = 0;  ///< All-reduces that succeeded.
   uint64_t checked = 0;     ///< Elements compared with their expected values.
   uint64_t wrong = 0;       ///< Checked elements that differ in any bit.
-  /// Of the checked results, in order (base/fnv.h); the same on all ranks of a synchronous job.
+  /// Checksum of the checked results, in order (base/fnv.h); equal on ranks of a synchronous job.
   uint64_t checksum = kFnvStart;
   uint64_t degraded_elements = 0;
   // Of an asynchronous job, without the first iteration, which brings the initial values.
@@ -44,13 +44,13 @@ struct WorkerResult {
   uint64_t staleness_blocks = 0;  ///< The results that `staleness` adds up.
   std::string warning;            ///< The first Outcome::warning; empty if there was none.
   uint32_t threads = 1;           ///< As agreed at the join.
-  std::vector<uint32_t> windows;  ///< Of all channels, as agreed at the join.
+  std::vector<uint32_t> windows;  ///< Window of each channel in packets, as agreed at the join.
   host::CommunicatorCounters counters;
 
   Duration busy;                    ///< Time with at least one all-reduce in flight.
   Duration wall;                    ///< From the first all-reduce to the end, sleeps included.
-  std::vector<Duration> latencies;  ///< Of each all-reduce, from its call to the return of wait().
-  std::vector<Duration> urgent_latencies;  ///< The same of the urgent tensors.
+  std::vector<Duration> latencies;  ///< From the call of each all-reduce to the return of wait().
+  std::vector<Duration> urgent_latencies;  ///< Likewise, for the urgent tensors.
 };
 
 /// Summary of a set of durations, by nearest rank; zeros for an empty set.

@@ -19,7 +19,7 @@ namespace tributary::host {
 /// The properties of a block's lanes by which pack_fixed() chooses a slower loop.
 struct LaneRange {
   bool has_zero = false;
-  uint32_t largest = 0;  ///< Of |lane|.
+  uint32_t largest = 0;  ///< Largest magnitude of a lane.
 
   bool operator==(const LaneRange&) const = default;
 };

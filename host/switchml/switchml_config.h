@@ -4,7 +4,7 @@
 ///
 /// Shapes:  A packet has 64 or 256 elements. A pool has `pool` slots, each with two sets.
 /// Units:   Rates in bit/s, sizes in bytes on the wire, times as Duration.
-/// Errors:  check() names the key, the value and what is allowed.
+/// Errors:  check() names the key, the value and the allowed values.
 /// Threads: Pure functions.
 /// Source:  SwitchML paper §4.5, §4.6, Appendix C; its published client for the second preset.
 /// Tests:   tests/host/switchml/switchml_config_test.cc

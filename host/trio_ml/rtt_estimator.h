@@ -6,7 +6,7 @@
 ///          also takes that peer's repair. A mean (RFC 6298) would include these repairs, and later
 ///          repairs would start ever later. The estimate follows the median, which the minority of
 ///          repaired blocks does not move. A probe that is sent too early costs 32 bytes.
-/// Source:  Samples only from what was sent once (Karn, RFC 6298 §3). Gain and factors: assumed.
+/// Source:  Samples only from packets sent once (Karn, RFC 6298 §3). Gain and factors: assumed.
 /// Tests:   tests/host/trio_ml/rtt_estimator_test.cc
 #pragma once
 

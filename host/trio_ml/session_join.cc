@@ -27,7 +27,7 @@ ControlBody SessionJoin::take_request(Instant now) {
   if (!asked_at_) asked_at_ = now;
   if (now >= period_at_) {
     period_at_ = now + kJoinEvery;
-    hurries_ = 0;
+    triggered_requests_ = 0;
   }
   request_at_ = period_at_;
   ControlBody body;
@@ -45,10 +45,10 @@ ControlBody SessionJoin::take_request(Instant now) {
   return body;
 }
 
-/// Makes a request due at once.
-void SessionJoin::hurry(Instant now) {
-  if (hurries_ == kHurriesMax) return;
-  hurries_++;
+/// Makes the next request due now, at most kTriggeredRequestsMax times between two periodic ones.
+void SessionJoin::trigger_request(Instant now) {
+  if (triggered_requests_ == kTriggeredRequestsMax) return;
+  triggered_requests_++;
   request_at_ = now;
 }
 
@@ -60,7 +60,7 @@ SessionJoin::Reply SessionJoin::on_reply(const wire::Message& message, Instant n
   }
   if (message.extension.type == MessageType::kCookie) {
     cookie_ = body.key;
-    hurry(now);
+    trigger_request(now);
     return Reply::kWaits;
   }
   if (message.extension.type == MessageType::kPending) {
@@ -71,14 +71,14 @@ SessionJoin::Reply SessionJoin::on_reply(const wire::Message& message, Instant n
                 .upper = body.group,
                 .silent_for = microseconds(body.timeout_us)};
     for (uint32_t i = 0; i < body.mask.size(); i++) came_[i] |= body.mask[i];
-    if (body.reason == Reason::kConfirm) hurry(now);
+    if (body.reason == Reason::kConfirm) trigger_request(now);
     return Reply::kWaits;
   }
   if (body.reason == Reason::kOtherList) return on_other_list(body, now);
   if (body.reason == Reason::kTooManyGradients && config_.gradients_flexible && body.value > 0) {
     if (body.value >= terms_.gradients) return Reply::kWaits;  // It answers an earlier request.
     terms_.gradients = body.value;
-    hurry(now);
+    trigger_request(now);
     return Reply::kWaits;
   }
   refused_ = true;

@@ -31,7 +31,7 @@ struct SessionTerms {
   uint64_t key = 0;               ///< In every message of this worker.
   uint64_t result_key = 0;        ///< In every message of the aggregator; names the session.
   uint32_t gradients = 1;         ///< Elements of a block.
-  uint32_t narrow_gradients = 0;  ///< The same with 16-bit gradients; 0: not supported.
+  uint32_t narrow_gradients = 0;  ///< `gradients` with 16-bit gradients; 0: not supported.
   uint32_t window = 1;            ///< Positions in flight, at most.
   uint32_t job_window = 0;        ///< The aggregator's configuration; 0: not told.
   uint32_t channels = 1;          ///< Sessions of each rank.
@@ -72,7 +72,8 @@ class SessionJoin {
   [[nodiscard]] const std::vector<Aggregator>& redirection() const { return redirection_; }
 
   [[nodiscard]] bool request_due(Instant now) const { return !joined_ && now >= request_at_; }
-  /// Returns the body of a request. The next one is due 50 ms later, or when hurry() says.
+  /// Returns the body of a request. The next one is due 50 ms later, or at
+  /// trigger_request().
   [[nodiscard]] wire::ControlBody take_request(Instant now);
 
   /// Records that the aggregator sealed a reply with this worker's secret.
@@ -112,25 +113,25 @@ class SessionJoin {
 
   /// Requests between two periodic ones, at most. Bounds the traffic if the aggregator answers
   /// every request with another cookie.
-  static constexpr uint32_t kHurriesMax = 4;
+  static constexpr uint32_t kTriggeredRequestsMax = 4;
 
   [[nodiscard]] std::string absent_ranks() const;
   /// Returns the ranks or the aggregator that the join waits for, as the reason for its end.
   [[nodiscard]] EndReason waits_for(Duration waited) const;
   void accept(const wire::Message& welcome);
   Reply on_other_list(const wire::ControlBody& body, Instant now);
-  void hurry(Instant now);
+  void trigger_request(Instant now);
 
   const CommunicatorConfig& config_;
   const Instant started_at_;
   std::optional<Instant> asked_at_;  ///< Time of the first request.
   Instant request_at_;
-  Instant period_at_;     ///< When the next periodic request is due.
-  uint32_t hurries_ = 0;  ///< Requests since the last periodic one.
-  uint64_t cookie_ = 0;   ///< Proves this worker's address; 0: none yet.
+  Instant period_at_;                ///< When the next periodic request is due.
+  uint32_t triggered_requests_ = 0;  ///< Requests since the last periodic one.
+  uint64_t cookie_ = 0;              ///< Proves this worker's address; 0: none yet.
   Pending pending_;
   wire::SourceMask came_{};  ///< The sources that joined at some time while this worker waited.
-  std::optional<uint8_t> other_version_;  ///< Of messages that this worker cannot read.
+  std::optional<uint8_t> other_version_;  ///< Version of messages that this worker cannot read.
   std::vector<Aggregator> redirection_;   ///< Entries of the list with this digest, so far.
   uint64_t redirection_digest_ = 0;
   bool refused_ = false;

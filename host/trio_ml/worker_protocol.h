@@ -130,13 +130,13 @@ class WorkerProtocol final : public TensorProtocol {
   void complete(Transfer& transfer);
   void on_have(const wire::Message& message, Instant now);
   void on_notice(const wire::Message& notice, Instant now);
-  /// Returns when this worker gives up, because nothing listens at the aggregator's port.
+  /// Returns when this worker ends, because nothing listens at the aggregator's port.
   [[nodiscard]] Instant refused_until() const;
   [[nodiscard]] Instant reset_until() const;
   /// Returns how long the aggregator may leave questions unanswered; not set: until the deadline.
   [[nodiscard]] std::optional<Duration> silent_limit() const;
   void note_question(Instant now);
-  /// Returns when this worker gives up, because the aggregator answers no question.
+  /// Returns when this worker ends, because the aggregator answers no question.
   [[nodiscard]] Instant silent_until() const;
   void check_aggregator(Instant now);
   void end_if_upper_is_lost(const wire::ControlBody& notice);
@@ -197,8 +197,8 @@ class WorkerProtocol final : public TensorProtocol {
   auth::MemberEnd seals_;
   RefusalWatch refusals_;
   RefusalWatch resets_;  ///< Without a seal, which a worker with a secret does not believe at once.
-  SilenceWatch silence_;            ///< Of silent_limit().
-  SilenceWatch announced_silence_;  ///< Of kSilenceAnnouncedAfter.
+  SilenceWatch silence_;            ///< Watches the limit silent_limit().
+  SilenceWatch announced_silence_;  ///< Watches the limit kSilenceAnnouncedAfter.
   Instant resumed_at_;  ///< When this worker itself ran again after kOwnPause or longer.
   Instant silence_said_ = Instant::never();  ///< Begin of the silence that was announced.
   Instant sent_at_;                          ///< Last packet to the aggregator.

@@ -123,10 +123,10 @@ class Input {
   const int file_;
   const GzipProblem problem_;
   Kind kind_ = Kind::kUnknown;
-  bool is_at_end_ = false;       ///< Of the file.
+  bool is_at_end_ = false;       ///< The file has ended.
   bool is_member_over_ = false;  ///< Another member, or the end, follows.
   bool is_damaged_ = false;
-  size_t begin_ = 0;  ///< Of the held bytes in input_, and their end.
+  size_t begin_ = 0;  ///< Begin of the held bytes in input_; end_ is their end.
   size_t end_ = 0;
   std::array<unsigned char, kInputBytes + 1> input_;  ///< One more, so that &input_[end_] exists.
   z_stream stream_{};

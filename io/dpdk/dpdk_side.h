@@ -57,7 +57,7 @@ class DpdkSide final : public InlineSide {
   DpdkDevice& device_;
   const uint16_t queue_;
   const uint32_t frame_bytes_max_;
-  PortCounterCells counters_;  ///< Of the lane.
+  PortCounterCells counters_;  ///< Counters of lane_.
   TxLane lane_;
   CounterCell giant_;
   CounterCell runt_;

@@ -41,7 +41,7 @@ struct FanoutGroup {
   Steering steering = Steering::kByFlow;
   uint32_t socket_count = 1;        ///< Sockets that will join.
   std::optional<uint16_t> id = {};  ///< Set by the first socket; the kernel also gives out 0.
-  /// Those that have joined. They must exist until the last one has.
+  /// The sockets that have joined. They must exist until the last one has joined.
   std::vector<const FrameSocket*> joined = {};
 };
 

@@ -64,7 +64,7 @@ class InlinePort final : public engine::Port, private engine::PortQueue {
   std::vector<std::unique_ptr<InlineSide>> sides_;
   /// Frames that wait for flush(). Shape [sides][frames].
   std::vector<std::vector<InlineSide::Outgoing>> outgoing_;
-  int message_family_ = 0;         ///< Of message_socket_.
+  int message_family_ = 0;         ///< Address family of message_socket_.
   FileDescriptor message_socket_;  ///< AF_INET6, for IPv4 too, or AF_INET.
   PortCounterCells counters_;
   bool is_polled_ = false;   ///< A side has no descriptor.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// How the kernel shares an interface's frames among the sockets of several cores.
+/// Shares an interface's frames among the sockets of several cores, in the kernel.
 ///
 /// Tests: tests/system/inline_test.cc
 #pragma once

@@ -37,7 +37,7 @@ struct LocalServerConfig {
   /// 1 to kLocalConnectionsMax. The server takes fewer if their rings need more than
   /// kRingsBytesMax.
   uint32_t connections_max = kLocalConnectionsMax;
-  /// Of each ring; a power of two. The default holds the largest window of a worker that chooses
+  /// Ring size; a power of two. The default holds the largest window of a worker that chooses
   /// it automatically (768 KB), with the heads of its records.
   uint32_t ring_bytes = 1U << 20;
 };
@@ -54,7 +54,7 @@ struct LocalServerStats {
   uint64_t connections_broken = 0;   ///< The client broke the ring's rules.
   uint64_t connections_refused = 0;  ///< All places were taken.
   uint64_t connections_failed = 0;   ///< The kernel gave no memory or descriptors.
-  engine::PortCounters packets;      ///< Of all lanes.
+  engine::PortCounters packets;      ///< Packet counters, summed over all lanes.
 };
 
 class LocalServer {

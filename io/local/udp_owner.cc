@@ -33,7 +33,7 @@ constexpr int kReads = 3;
 constexpr uid_t kUnknownUser = 65'534;
 
 constexpr size_t kIpv4Bytes = 4;
-/// Where the IPv4 address begins in an Endpoint.
+/// Offset of the IPv4 address in an Endpoint.
 constexpr size_t kIpv4At = 12;
 
 // --- The kernel's own lookup ---

@@ -73,7 +73,7 @@ class UdpSender {
     uint32_t steering = 0;  ///< The steering field of its first packet.
     bool closed = false;    ///< True if it takes no more packets.
     uint16_t destination = 0;
-    uint16_t source_bytes = 0;  ///< Of its notes, the part that names the source address.
+    uint16_t source_bytes = 0;  ///< Bytes of its Control that name the source address.
   };
   /// The kernel's notes about a message: its source address if chosen, then the segment size of a
   /// train.

@@ -65,7 +65,7 @@ class AnswerStream final : public httplib::Stream {
   const bool& head_ended_;
   AnswerFault& fault_;
   std::array<char, 65'536> buffer_{};
-  size_t begin_ = 0;  ///< Of the bytes in buffer_ that read() has not returned.
+  size_t begin_ = 0;  ///< Begin of the bytes in buffer_ that read() has not returned.
   size_t end_ = 0;
   size_t line_bytes_ = 0;
   size_t head_bytes_ = 0;

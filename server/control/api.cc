@@ -182,7 +182,7 @@ struct Route {
   std::string_view path;  ///< "{id}", "{source}" and "{name}" stand for one part of a path each.
   std::string_view summary;
   Reply (*answer)(const ApiConfig&, const Request&, const UrlParts&);
-  const char* schema;  ///< Of an answer in JSON, from schemas.cc; null: of another type.
+  const char* schema;  ///< Schema of a JSON answer, from schemas.cc; null: another type.
   const char* type = kJson;
   Body body = Body::kNone;
   Cores cores = Cores::kAsked;
@@ -208,9 +208,10 @@ constexpr auto kRoutes = std::to_array<Route>({
     {"DELETE", "/v1/jobs/{id}/sources/{source}", "Evicts a source of a job", delete_source,
      "SourceEvicted"},
     {"GET", "/v1/who", "Ranks that others wait for, with advice", get_who, "Who"},
-    {"GET", "/v1/history", "Traffic and lateness of the last two minutes", get_history, "History"},
+    {"GET", "/v1/history", "Traffic and lateness of the last two minutes", get_history, "History",
+     kJson, Body::kNone, Cores::kNotAsked},
     {"GET", "/v1/history/{id}", "Lateness of each source of a job, and its stalls", get_job_history,
-     "JobHistory"},
+     "JobHistory", kJson, Body::kNone, Cores::kNotAsked},
     {"GET", "/v1/counters", "Packets and bytes of each outcome", get_counters, "Counters"},
     {"GET", "/v1/cores", "Counters and CPU time of each core", get_cores, "Cores"},
     {"GET", "/v1/ports", "Counters of each core's port", get_ports, "Ports"},
@@ -227,7 +228,7 @@ constexpr auto kRoutes = std::to_array<Route>({
     {"GET", "/v1/recordings/{name}", "One recording file, by name", get_recording_file, nullptr,
      kBytes, Body::kNone, Cores::kNotAsked},
     {"GET", "/v1/recorder", "Whether the flight recorder is on, and its counters", get_recorder,
-     "Recorder"},
+     "Recorder", kJson, Body::kNone, Cores::kNotAsked},
     {"POST", "/v1/recorder/start", "Starts recording on all cores", start_recorder,
      "RecorderSwitched"},
     {"POST", "/v1/recorder/stop", "Stops recording on all cores", stop_recorder,
@@ -377,15 +378,23 @@ std::optional<UrlParts> match(const Route& route, std::string_view path) {
 }  // namespace
 
 Reply Api::ask_cores(const std::function<Reply()>& answer) const {
-  if (!free_threads_.try_acquire_for(kCoresWithin)) {
+  // While one hangs, a wait would delay the answers behind this one.
+  const bool is_free = cores_hang_.load(std::memory_order_relaxed)
+                           ? free_threads_.try_acquire()
+                           : free_threads_.try_acquire_for(kCoresWithin);
+  if (!is_free) {
+    cores_hang_.store(true, std::memory_order_relaxed);
     return error_reply(
         503, "a core does not answer; tributary record dump shows the recent events of all");
   }
   struct Release {
-    std::counting_semaphore<kThreads>& threads;
-    ~Release() { threads.release(); }
+    const Api& api;
+    ~Release() {
+      api.cores_hang_.store(false, std::memory_order_relaxed);
+      api.free_threads_.release();
+    }
   };
-  const Release release{free_threads_};  // An answer may throw.
+  const Release release{*this};  // An answer may throw.
   return answer();
 }
 

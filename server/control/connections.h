@@ -40,7 +40,7 @@ inline constexpr std::chrono::milliseconds kRequestWithin{2000};
 inline constexpr size_t kAnswerBytesPerS = size_t{1} << 20;
 inline constexpr size_t kAnswersBytesMax = size_t{64} << 20;
 
-/// How a connection ended.
+/// The end of a connection.
 enum class ConnectionEnd : uint8_t {
   kAnswered,
   kTimedOut,   ///< The client took too long to send its request, or to take the answer.
@@ -78,13 +78,13 @@ class Connections {
   struct Connection {
     uint64_t id;
     io::FileDescriptor socket;
-    std::string address;  ///< Of the client; empty on a Unix socket.
+    std::string address;  ///< Address of the client; empty on a Unix socket.
     Clock::time_point deadline;
     State state = State::kReading;
     RequestReader request = {};
     std::string answer = {};
-    size_t sent_bytes = 0;     ///< Of the answer.
-    size_t drained_bytes = 0;  ///< That came after the request.
+    size_t sent_bytes = 0;     ///< Sent bytes of the answer.
+    size_t drained_bytes = 0;  ///< Bytes that came after the request.
   };
   /// Whether a connection stays.
   enum class Next : uint8_t { kStays, kGone };

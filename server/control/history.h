@@ -50,7 +50,7 @@ struct Sample {
   uint64_t tx_bytes = 0;
   uint64_t blocks_completed = 0;
   uint64_t blocks_degraded = 0;
-  std::vector<Duration> cpu{};  ///< Of each core.
+  std::vector<Duration> cpu{};  ///< CPU time of each core.
 };
 
 struct LatenessHistogram {

@@ -28,7 +28,7 @@ inline constexpr size_t kAnswerBytesMax = size_t{64} << 20;
 inline constexpr std::chrono::seconds kRecordingWithin{120};
 inline constexpr size_t kRecordingBytesMax = size_t{1} << 30;
 
-/// Where a server answers.
+/// The address at which a server answers, and its token.
 struct ServerAddress {
   // NOLINTNEXTLINE(google-explicit-constructor): the path of a socket is an address.
   ServerAddress(std::string at, std::string with_token = {})

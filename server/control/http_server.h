@@ -34,7 +34,7 @@ struct Request {
   std::string method;
   std::string path;
   std::string query = {};                 ///< Everything behind the "?"; empty: nothing.
-  std::string body = {};                  ///< Of POST, PUT and PATCH; at most kBodyBytesMax.
+  std::string body = {};                  ///< Body of POST, PUT and PATCH; at most kBodyBytesMax.
   std::string host = {};                  ///< Header Host; empty if absent, like the next three.
   std::string authorization = {};         ///< Header Authorization.
   std::string cookie = {};                ///< Header Cookie.

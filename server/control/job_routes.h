@@ -18,7 +18,7 @@ namespace tributary::control {
 
 /// The variable parts of a URL, as they were written.
 struct UrlParts {
-  std::string id;  ///< Of a job, or the name of a recording.
+  std::string id;  ///< Id of a job, or name of a recording.
   std::string source;
 };
 

@@ -264,7 +264,7 @@ void add_sessions(const Snapshot& snapshot, std::vector<MetricFamily>& families)
 void add_directory(const Snapshot& snapshot, std::vector<MetricFamily>& families) {
   Family plans = counter("tributary_directory_plans_total", "Plans of the job's aggregators.");
   Family predicted = gauge("tributary_directory_predicted_seconds",
-                           "Time of an all-reduce of --bytes by the current plan.");
+                           "Time of an all-reduce of 100 MB by the current plan.");
   Family answers = gauge("tributary_directory_aggregator_answers",
                          "1 if the aggregator answers and serves the job, else 0.");
   Family weight = gauge("tributary_directory_aggregator_weight",

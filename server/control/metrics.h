@@ -28,7 +28,7 @@ namespace tributary::control {
 
 /// The parts of a server that not every server has.
 struct MetricsSources {
-  const History* history = nullptr;  ///< Of the ranks' lateness.
+  const History* history = nullptr;  ///< History of the ranks' lateness.
   std::function<GateCounters()> http_counters = {};
   const ConnectionCounters* connections = nullptr;  ///< Over TCP.
   server::RecordControl* recorder = nullptr;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -59,9 +60,30 @@ std::string job_rows(const json& jobs) {
   return table_rows(rows, "There is no job.");
 }
 
-std::string wait_rows(const server::Snapshot& snapshot) {
+/// Returns a row for each channel of the same configured job.
+std::string channel_rows(const server::Snapshot& snapshot, const server::JobSnapshot& job) {
+  json channels = json::array();
+  for (const server::JobSnapshot& each : snapshot.jobs) {
+    if (each.job_id() == job.job_id()) channels.push_back(job_json(each));
+  }
+  return job_rows(channels);
+}
+
+/// Returns a paragraph that says which channel a page shows; empty if the job has one channel.
+std::string channel_note(const server::Snapshot& snapshot, const server::JobSnapshot& job) {
+  const auto count = std::ranges::count(snapshot.jobs, job.job_id(), &server::JobSnapshot::job_id);
+  if (count == 1) return {};
+  return fmt::format(
+      "<p class=\"key\">Job {} has {} channels, each a row above. The waits are those of all. The "
+      "rest of this page is about channel {}, which has the id {}.</p>\n",
+      job.job_id(), count, job.channel, job.config.id);
+}
+
+/// @param job Only rows of this configured job; not set: all.
+std::string wait_rows(const server::Snapshot& snapshot, std::optional<uint32_t> job = {}) {
   std::vector<Cells> rows;
   for (const server::Wait& wait : server::find_waits(snapshot)) {
+    if (job && wait.channel_of != *job) continue;
     const json row = wait_json(wait);
     rows.push_back({Cell::text(std::to_string(wait.job)),
                     Cell::text(ranks_text(row["missing"]), "bad"),
@@ -411,7 +433,9 @@ Reply Pages::job(const std::string& id) const {
   return page(
       "job", "Job " + id,
       fill(kJobHtml, {{"id", escaped(id)},
-                      {"jobs", table_rows(std::vector<Cells>{job_row(job_json(*found))}, "")},
+                      {"jobs", channel_rows(snapshot, *found)},
+                      {"channels", channel_note(snapshot, *found)},
+                      {"waits", wait_rows(snapshot, found->job_id())},
                       {"ranks", rank_rows(job["sources"], history["lateness"])},
                       {"key", lateness_key()},
                       {"begins", begin_rows(job["sources"], history["all_reduces"])},

@@ -39,7 +39,7 @@ class RequestReader {
   void read_head(size_t head_bytes);
 
   std::string bytes_;
-  size_t wanted_bytes_ = 0;  ///< Of head and body; 0: the head has not ended.
+  size_t wanted_bytes_ = 0;  ///< Bytes of head and body; 0: the head has not ended.
   bool expects_continue_ = false;
 };
 

@@ -57,8 +57,13 @@ json count() { return {{"type", "integer"}, {"minimum", 0}}; }
 json any_object() { return {{"type", "object"}}; }
 json counts_by_name() { return {{"type", "object"}, {"additionalProperties", count()}}; }
 
+json channel_of() {
+  return described(count(), "the configured job; its own id if the row is channel 0");
+}
+
 json job_schema() {
   return object({{"id", count()},
+                 {"channel_of", channel_of()},
                  {"session", described(count(), "0: none runs")},
                  {"draining", flag()},
                  {"sources", count()},
@@ -219,6 +224,7 @@ json status_schema() {
 
 json wait_schema() {
   return object({{"job", count()},
+                 {"channel_of", channel_of()},
                  {"block", nullable(count(), "null: a session waits, no block")},
                  {"missing", list(count())},
                  {"since_ms", nullable(count(), "null: unknown")},

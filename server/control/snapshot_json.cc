@@ -142,6 +142,7 @@ nlohmann::json job_json(const JobSnapshot& job) {
     members += source.state == server::SourceState::kMember ? 1 : 0;
   }
   return {{"id", job.config.id},
+          {"channel_of", job.job_id()},
           {"session", job.session},
           {"draining", job.draining},
           {"sources", job.config.sources},
@@ -255,6 +256,7 @@ nlohmann::json recordings_json(server::RecordControl* recorder) {
 
 nlohmann::json wait_json(const server::Wait& wait) {
   return {{"job", wait.job},
+          {"channel_of", wait.channel_of},
           {"block", wait.block ? nlohmann::json(*wait.block) : nlohmann::json()},
           {"missing", wait.missing},
           {"since_ms", milliseconds_or_null(wait.since)},

@@ -256,6 +256,14 @@ void EventReporter::compare_plans(const Snapshot& snapshot) {
   }
 }
 
+void EventReporter::compare_if_logged(ObservedServer& server) {
+  if (log_.takes(LogLevel::kWarn)) {
+    compare(server.snapshot());
+  } else {
+    has_snapshot_ = false;
+  }
+}
+
 void EventReporter::compare(const Snapshot& snapshot) {
   Counts refused;
   for (const OutcomeTotal& outcome : snapshot.outcomes) {

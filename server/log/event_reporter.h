@@ -19,6 +19,7 @@
 
 #include "apps/trio_ml/event.h"
 #include "server/log/log.h"
+#include "server/observed_server.h"
 #include "server/snapshot.h"
 
 namespace tributary::server {
@@ -37,6 +38,9 @@ class EventReporter {
   void report(const trio_ml::Event& event);
   /// Writes the changes since the previous call. The first call writes plans only.
   void compare(const Snapshot& snapshot);
+  /// Asks for a snapshot and compares it, if the log's level takes such lines. Otherwise the next
+  /// comparison writes no counts: they would be older than its period.
+  void compare_if_logged(ObservedServer& server);
   /// Writes that a drained job has gone.
   void report_drained(uint32_t job);
   /// Writes the number of events lost since the previous call, if any.
@@ -62,7 +66,7 @@ class EventReporter {
   std::map<Source, Instant> waits_;  ///< When the wait was first seen.
   std::set<Source> waits_logged_;
   std::map<Session, uint64_t> session_workers_;  ///< Registered workers.
-  std::map<uint32_t, uint64_t> plans_;           ///< Of a directory's jobs: the last plan logged.
+  std::map<uint32_t, uint64_t> plans_;           ///< Last plan logged for each job of a directory.
   uint64_t resets_ = 0;
   uint64_t events_lost_ = 0;
 };

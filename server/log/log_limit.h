@@ -56,7 +56,7 @@ class LogLimit {
   Window& window_of(const std::string& key, Instant now);
 
   std::unordered_map<std::string, Window> windows_;
-  Window all_;  ///< Of a second.
+  Window all_;  ///< Counts all lines of a second.
 };
 
 }  // namespace tributary::server

@@ -35,8 +35,8 @@ void ServerLog::run(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
     drain();
     const auto now = std::chrono::steady_clock::now();
-    if (log_.takes(LogLevel::kWarn) && now >= compare_at) {
-      reporter_.compare(server_.snapshot());
+    if (now >= compare_at) {
+      reporter_.compare_if_logged(server_);
       compare_at = now + kCompareEvery;
     }
     stopped_.wait_for(lock, stop, kDrainEvery, [] { return false; });

@@ -36,8 +36,8 @@ inline constexpr std::chrono::milliseconds kLookEvery{500};
 
 struct RecordConfig {
   bool on = true;
-  std::string folder{};  ///< Of the files; empty: that of the control socket, if it is writable.
-  uint32_t events = 1U << 15;                    ///< Of each core.
+  std::string folder{};        ///< Folder of the files; empty: the control socket's, if writable.
+  uint32_t events = 1U << 15;  ///< Events in each core's ring.
   Duration stall_after = recorder::kStallAfter;  ///< 0: no file for stalls and silent ranks.
 };
 

@@ -83,7 +83,7 @@ class Rendezvous {
     Waiting broadcast;
     Waiting barrier;
     Instant touched_at;
-    std::string failure;  ///< Why the group cannot start; empty while it can.
+    std::string failure;  ///< Reason why the group cannot start; empty while it can.
   };
 
   void answer(Ticket ticket, Error error, std::string text, uint64_t value = 0);

@@ -22,7 +22,7 @@ struct SessionRequest {
   uint32_t rank = 0;
   uint32_t world = 1;
   uint32_t elements = 256;  ///< In each packet: 64 or 256.
-  uint64_t mac = 0;         ///< Of the sending interface; low 48 bits.
+  uint64_t mac = 0;         ///< MAC address of the sending interface, in the low 48 bits.
   uint32_t ipv4 = 0;        ///< Source address of the packets; host order.
   uint64_t session_id = 0;  ///< Rank 0 chooses it; the other ranks receive it.
   Duration deadline = seconds(60);

@@ -58,7 +58,7 @@ const std::vector<Frame>& templates() {
   return all;
 }
 
-/// Makes the checksums of an IPv4 frame right, so that damage reaches what they protect.
+/// Makes the checksums of an IPv4 frame right, so that damage reaches the protected bytes.
 void repair_checksums(Frame& frame) {
   constexpr uint32_t kIpAt = wire::EthernetHeader::kBytes;
   if (frame.size() < kIpAt + wire::Ipv4Header::kBytes || frame[12] != std::byte{8}) return;

@@ -21,7 +21,7 @@ namespace tributary::fuzz {
 using Bytes = std::vector<uint8_t>;
 
 struct Target {
-  const char* name;  ///< Of its file, and of its folder in regressions/.
+  const char* name;  ///< Names its file and its folder in regressions/.
   void (*run)(std::span<const uint8_t> input);
   std::vector<Bytes> (*seeds)();  ///< Returns inputs made of real messages, files and sessions.
 };

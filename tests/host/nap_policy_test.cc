@@ -38,7 +38,7 @@ class NapPolicys : public ::testing::Test {
 
   NapPolicy rule_;
   Instant now_;
-  Duration timeout_;  ///< Of mitigation.
+  Duration timeout_;  ///< Mitigation timeout.
   Progress progress_{.submitted = 1'000'000};
 };
 

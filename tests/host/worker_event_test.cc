@@ -55,7 +55,7 @@ class WorkerEvents : public ::testing::Test {
   std::vector<WorkerEvent> take_events() { return std::exchange(events_, {}); }
 
   std::vector<WorkerEvent> events_;
-  uint16_t gen_id_ = 0;  ///< Of the next tensor.
+  uint16_t gen_id_ = 0;  ///< gen_id of the next tensor.
   ProtocolBed bed_{config_for(events_)};
 };
 

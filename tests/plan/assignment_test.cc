@@ -96,5 +96,36 @@ TEST(Assignment, RoundedWeightsCostLittle) {
   }
 }
 
+// A share of about kShareErrorMax may be rounded to twice its size.
+TEST(Assignment, RoundedWeightsOfASlowMachineCostLittle) {
+  for (const uint32_t n : {2U, 4U, 8U, 32U}) {
+    for (const uint32_t k : {0U, 2U}) {
+      const auto without = assign(equal_machines(n, k), {.bytes = 1});
+      ASSERT_TRUE(without);
+      for (const double rate : {1.0 / 50, 1.0 / 100, 1.0 / 500}) {
+        for (const bool slow_link : {true, false}) {
+          SCOPED_TRACE(::testing::Message() << n << ", " << k << ", " << rate << ", " << slow_link);
+          auto machines = equal_machines(n, k + 1);
+          (slow_link ? machines.back().link_bytes_per_s : machines.back().sum_bytes_per_s) = rate;
+          const auto plan = assign(machines, {.bytes = 1});
+          ASSERT_TRUE(plan);
+          EXPECT_LE(plan->predicted_s, plan->optimum_s * 1.01);
+          EXPECT_LE(plan->predicted_s, without->predicted_s * 1.002);
+        }
+      }
+    }
+  }
+}
+
+// Four workers' CPUs add a 10,000th of a link. The two spare machines take two tensors each.
+TEST(Assignment, MachineMayGetNoShareRatherThanASlowOne) {
+  auto machines = equal_machines(4, 2);
+  for (uint32_t i = 0; i < 4; i++) machines[i].sum_bytes_per_s = 1e-4;
+  const auto plan = assign(machines, {.bytes = 1});
+  ASSERT_TRUE(plan);
+  EXPECT_THAT(plan->weights, ElementsAre(0, 0, 0, 0, 1, 1));
+  EXPECT_DOUBLE_EQ(plan->predicted_s, 2);
+}
+
 }  // namespace
 }  // namespace tributary::plan

@@ -40,6 +40,17 @@ TEST(Weights, UnequalSharesUseALargeSum) {
                           ::testing::DoubleNear(0.29289, kShareErrorMax)));
 }
 
+TEST(Weights, RangesLimitTheRounding) {
+  // Sum 5 is the first whose largest weights, 3, 2 and 0, reach it.
+  EXPECT_THAT(weights_within(Shares{0.6, 0.39, 0.01},
+                             std::vector<ShareRange>{{0, 0.61}, {0, 0.41}, {0, 0.012}}),
+              ::testing::Optional(ElementsAre(3, 2, 0)));
+  // 66 / 67 = 0.98507; with a smaller sum, one less than it is below the least share.
+  EXPECT_THAT(weights_within(Shares{0.99, 0.01}, std::vector<ShareRange>{{0.985, 0.995}, {0, 1}}),
+              ::testing::Optional(ElementsAre(66, 1)));
+  EXPECT_FALSE(weights_within(Shares{0.5, 0.5}, std::vector<ShareRange>{{0, 0.5}, {0, 0.4999}}));
+}
+
 TEST(Weights, SharesOfWeights) {
   EXPECT_THAT(shares_of(std::vector<uint32_t>{1, 0, 3}), ElementsAre(0.25, 0, 0.75));
 }

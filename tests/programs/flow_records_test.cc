@@ -109,5 +109,25 @@ TEST(FlowRecords, ReportsAFullDisk) {
   EXPECT_THAT(records->write(message_of({ipv4_flow()})).error().text, HasSubstr("/dev/full"));
 }
 
+TEST(FlowRecords, AFailedFileLeavesTheOther) {
+  if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "no /dev/full";
+  const testing::ScratchDirectory scratch;
+  const auto message = message_of({ipv4_flow()});
+  auto records = FlowRecords::create(scratch.path() / "a.jsonl", "/dev/full");
+  ASSERT_TRUE(records);
+  EXPECT_THAT(records->write(message).error().text, HasSubstr("/dev/full"));
+  EXPECT_TRUE(records->write(message));
+  std::ifstream lines(scratch.path() / "a.jsonl");
+  uint32_t count = 0;
+  for (std::string line; std::getline(lines, line);) count++;
+  EXPECT_EQ(count, 2U);
+
+  records = FlowRecords::create("/dev/full", scratch.path() / "a.ipfix");
+  ASSERT_TRUE(records);
+  EXPECT_FALSE(records->write(message));
+  EXPECT_TRUE(records->write(message));
+  EXPECT_EQ(std::filesystem::file_size(scratch.path() / "a.ipfix"), 2 * message.size());
+}
+
 }  // namespace
 }  // namespace tributary::programs

@@ -196,6 +196,52 @@ TEST_F(GuardProgramTest, OnlyTrafficToTheGeneratorsServersHasAScore) {
   EXPECT_EQ(end->report.details["innocent_passed"], 1.0);
 }
 
+/// Returns 7 s of UDP packets: a client sends 100 packets/s to 198.18.0.2, and from 3 s on a flood
+/// goes to 198.18.0.1, each packet from another network.
+std::vector<testing::TestPacket> loud_client_and_flood(uint32_t flood_gap_ms) {
+  std::vector<testing::TestPacket> packets;
+  uint32_t networks = 0;
+  for (uint32_t ms = 0; ms < 7'000; ms += 10) {
+    auto frame = testing::ipv4_frame(60);
+    frame[17] = std::byte{46};  // Total length: all but the Ethernet header.
+    frame[23] = std::byte{17};
+    frame[26] = std::byte{10};  // From 10.0.0.0.
+    frame[30] = std::byte{198};
+    frame[31] = std::byte{18};
+    frame[33] = std::byte{2};
+    packets.push_back({int64_t{ms} * 1'000'000 + 1, frame});
+    if (ms < 3'000 || ms % flood_gap_ms != 0) continue;
+    frame[26] = std::byte{240};
+    frame[27] = static_cast<std::byte>(networks / 256);
+    frame[28] = static_cast<std::byte>(networks % 256);
+    frame[33] = std::byte{1};
+    packets.push_back({int64_t{ms} * 1'000'000 + 2, frame});
+    networks++;
+  }
+  return packets;
+}
+
+TEST_F(GuardProgramTest, AnEarlierCulpritIsNoDetectionOfTheFlood) {
+  testing::write_capture(path("in.pcap"), loud_client_and_flood(/*flood_gap_ms=*/10));
+  auto end = run(kTightLimits);
+  ASSERT_TRUE(end);
+  ASSERT_GE(end->report.details["culprits"].size(), 2U);
+  EXPECT_EQ(end->report.details["culprits"][0]["destination"], "198.18.0.2");
+  ASSERT_TRUE(end->report.details["detect_ms"].is_number());
+  // The detect time and four timer periods, and up to two periods until a timer judges.
+  EXPECT_GT(end->report.details["detect_ms"], 1'000.0);
+  EXPECT_LT(end->report.details["detect_ms"], 2'600.0);
+  EXPECT_EQ(end->report.details["flood_passed"], 0.0);
+
+  // A packet a second is no flood, so nothing detects it.
+  testing::write_capture(path("in.pcap"), loud_client_and_flood(/*flood_gap_ms=*/1'000));
+  end = run(kTightLimits);
+  ASSERT_TRUE(end);
+  ASSERT_FALSE(end->report.details["culprits"].empty());
+  EXPECT_TRUE(end->report.details["detect_ms"].is_null());
+  EXPECT_TRUE(end->report.details["flood_passed"].is_null());
+}
+
 TEST_F(GuardProgramTest, TheReportKeepsTheLatestCulprits) {
   // 1,100 sources of as many networks send 10 packets/s each for 1.8 s, and 2 are allowed.
   std::vector<testing::TestPacket> packets;

@@ -61,7 +61,7 @@ struct RightCounter : CounterBase {
 
 /// Reads the word and writes it back in two XTXNs, and drops short packets.
 struct WrongCounter : CounterBase {
-  static inline uint32_t write_line = 0;  ///< Of the source line that has no instruction.
+  static inline uint32_t write_line = 0;  ///< Number of the source line that has no instruction.
   static constexpr std::string_view kName = "wrong";
   static constexpr std::string_view kSummary = "Loses packets";
   static Result<std::unique_ptr<WrongCounter>> create(memory::SharedMemory& memory,

@@ -62,6 +62,24 @@ TEST(RunReport, ModelCountsPacketsThatAreTooLong) {
       std::string::npos);
 }
 
+TEST(RunReport, LatencyGoesOnToThePort) {
+  RunReport report;
+  report.model.emplace();
+  EXPECT_EQ(as_json(report)["model"]["egress_us_mean"], 0.0);
+  EXPECT_EQ(as_text(report).find("to the port"), std::string::npos);
+  engine::Report& pfe = report.model->pfe;
+  pfe.latency.mean = microseconds(20);
+  pfe.latency.p99 = microseconds(22);
+  pfe.left = 4;
+  pfe.egress_time = microseconds(10);
+  pfe.egress_time_max = microseconds(4);
+  EXPECT_DOUBLE_EQ(as_json(report)["model"]["egress_us_mean"].get<double>(), 2.5);
+  EXPECT_DOUBLE_EQ(as_json(report)["model"]["egress_us_max"].get<double>(), 4.0);
+  EXPECT_NE(as_text(report).find("latency 20.0 us (p99 22.0 us), then 2.5 us to the port, at most"),
+            std::string::npos)
+      << as_text(report);
+}
+
 TEST(RunReport, EventsAreNoPackets) {
   RunReport report;
   report.program = "guard";

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <map>
@@ -182,6 +183,25 @@ TEST_F(TelemetryProgramTest, SteadyFlowHoldsNoThread) {
       std::ranges::find(xtxns, "fetch-and-swap", [](const auto& row) { return row.kind; });
   ASSERT_NE(swaps, xtxns.end());
   EXPECT_LT(swaps->issued, 2U * kPackets);
+}
+
+TEST_F(TelemetryProgramTest, AFullDiskForPacketsLeavesTheRecordsWhole) {
+  if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "no /dev/full";
+  testing::write_capture(path("in.pcap"), generated(/*seed=*/1, 5'000));
+  for (const bool on_model : {false, true}) {
+    RunRequest request{.in = path("in.pcap"), .out = "/dev/full", .records = path("records.jsonl")};
+    if (on_model) request.model = engine::Parameters();
+    const auto end = kTelemetryProgram.run(*kTelemetryProgram.settings().read({}, ""), request);
+    ASSERT_TRUE(end && end->problem);
+    EXPECT_THAT(end->problem->text, ::testing::HasSubstr("No space left on device"));
+    uint64_t packets = 0;
+    for (const std::string& line : lines_of(request.records)) {
+      packets += nlohmann::json::parse(line)["packets"].get<uint64_t>();
+    }
+    EXPECT_EQ(end->report.outcomes[0].name, "accounted");
+    EXPECT_GT(packets, 0U);
+    EXPECT_EQ(packets, end->report.outcomes[0].counter.packets);
+  }
 }
 
 TEST_F(TelemetryProgramTest, TimersExportIdleAndLongFlows) {

@@ -11,6 +11,7 @@
 #include "io/local/local_port.h"
 #include "io/udp/free_port.h"
 #include "io/udp/udp_port.h"
+#include "server/who.h"
 
 namespace tributary::server {
 namespace {
@@ -267,6 +268,43 @@ TEST(ApplianceTest, ChannelsTakeTheFollowingJobIds) {
             "job 4: id=4 is configured twice (job 3 with channels=2 takes the ids 3 to 4)");
   EXPECT_EQ(error_of(config_of({job, small_job(4, 1)})),
             "job 4: id=4 is configured twice (job 3 with channels=2 takes the ids 3 to 4)");
+}
+
+// Job 3 has the channels 3 and 4. Only channel 4 has a block, which lacks source 1.
+TEST(ApplianceTest, WaitOfAChannelNamesTheConfiguredJob) {
+  trio_ml::JobConfig job = small_job(3, 2);
+  job.channels = 2;
+  const auto appliance = Appliance::start(config_of({small_job(1, 1), job}));
+  ASSERT_TRUE(appliance.has_value()) << appliance.error().text;
+  Source second(**appliance, 4, 0);
+  second.send(0, 7);
+  Snapshot snapshot = (*appliance)->snapshot();
+  ASSERT_EQ(snapshot.jobs.size(), 3U);
+  for (uint32_t i = 0; i < 100'000 && snapshot.jobs[2].blocks.empty(); i++) {
+    snapshot = (*appliance)->snapshot();
+  }
+  EXPECT_EQ(snapshot.jobs[0].job_id(), 1U);
+  EXPECT_EQ(snapshot.jobs[1].job_id(), 3U);
+  EXPECT_EQ(snapshot.jobs[2].job_id(), 3U);
+  EXPECT_EQ(snapshot.jobs[2].channel, 1U);
+  snapshot.at = snapshot.at + seconds(1);
+  const std::vector<Wait> waits = find_waits(snapshot);
+  ASSERT_EQ(waits.size(), 1U);
+  EXPECT_EQ(waits[0].job, 4U);
+  EXPECT_EQ(waits[0].channel_of, 3U);
+  EXPECT_EQ(waits[0].missing, std::vector<uint32_t>{1});
+}
+
+TEST(ApplianceTest, MemoryOfAnAsynchronousJobIsThatOfItsParameters) {
+  trio_ml::JobConfig job = small_job(3, 2);
+  job.asynchronous = true;
+  job.parameters = 1'000'000;
+  const auto appliance = Appliance::start(config_of({job}));
+  ASSERT_TRUE(appliance.has_value()) << appliance.error().text;
+  const uint64_t bytes = (*appliance)->snapshot().jobs[0].memory_bytes;
+  EXPECT_EQ(bytes, trio_ml::memory_bytes(job, /*shard_count=*/1));
+  // 4 MB of parameters, and 125,000 blocks of 8 with 16 + 2 * 32 bytes of records.
+  EXPECT_GE(bytes, 14'000'000U);
 }
 
 TEST(ApplianceTest, JobsMustFitIntoTheMemory) {

@@ -365,6 +365,27 @@ TEST_F(DirectoryTest, RefusesAPlanOfMoreThan64Aggregators) {
               HasSubstr("--workers, --servers: 65 machines run an aggregator; allowed: up to 64"));
 }
 
+TEST_F(DirectoryTest, RefusesAddressesThatAreGivenTwiceOrOnlyReachedHere) {
+  const auto refusal = [](const std::string& first, const std::string& second) {
+    ApplianceConfig config;
+    config.listen = Endpoint::ipv4(kLoopback, 0);
+    config.jobs = {small_job()};
+    config.directory = DirectoryConfig{};
+    for (const std::string& name : {first, second}) {
+      config.directory->machines.push_back({.name = name, .link_bytes_per_s = 1e9});
+      config.directory->endpoints.push_back(name);
+    }
+    const auto started = Appliance::start(config);
+    return started ? "" : started.error().text;
+  };
+  EXPECT_THAT(refusal("127.0.0.1:12000", "127.0.0.1"),
+              HasSubstr("127.0.0.1:12000 and 127.0.0.1 have the same address 127.0.0.1:12000"));
+  EXPECT_THAT(refusal("10.0.0.1:12000", "127.0.1.1:12000"),
+              HasSubstr("127.0.1.1:12000 has the address 127.0.1.1:12000, which ranks on other"));
+  EXPECT_THAT(refusal("127.0.0.1", "10.0.0.1:12000"),
+              HasSubstr("127.0.0.1 has the address 127.0.0.1:12000, which ranks on other"));
+}
+
 // Lower aggregators have no list to ask for, so none could join.
 TEST_F(DirectoryTest, RefusesLowerAggregators) {
   ApplianceConfig config;

@@ -104,7 +104,7 @@ class VirtualNet final : private EventTarget {
   std::vector<Endpoint> addresses_;  ///< Of all nodes.
   uint32_t ports_used_ = 0;
   Prng seeds_;
-  std::vector<uint8_t> job_ids_;  ///< Of each aggregator.
+  std::vector<uint8_t> job_ids_;  ///< Job id at each aggregator.
   std::vector<std::unique_ptr<lab::LiveNode>> aggregators_;
   std::vector<std::unique_ptr<lab::WorkerNode>> workers_;
   std::vector<std::unique_ptr<ReceiverNode>> receivers_;

@@ -134,6 +134,21 @@ TEST_F(Control, WhoNamesAPausedRankWithinASecond) {
   EXPECT_THAT(waits_on_page_with(port, "Nobody waits."), HasSubstr("Nobody waits."));
 }
 
+// A worker with --job 2 joins channel 1 of job 1 only.
+TEST_F(Control, WhoOfAJobCoversItsChannels) {
+  Server server({"id=1,sources=2,channels=2"}, {"--name", "box"});
+  const auto waiting =
+      start_worker(server, 0, 2, {"--job", "2", "--elements", "1000", "--deadline-s", "60"});
+  EXPECT_EQ(rows_about(json::array({json::array({1})})).size(), 1U);
+  const json found = json::parse(run({"who", "1", "--json"}))["rows"];
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0]["job"], 2);
+  EXPECT_EQ(found[0]["channel_of"], 1);
+  EXPECT_EQ(found[0]["missing"], json({1}));
+  EXPECT_THAT(run({"who", "1"}), HasSubstr("channel 1 of job 1: rank 1 "));
+  EXPECT_EQ(json::parse(run({"job", "list", "--json"}))["jobs"][1]["channel_of"], 1);
+}
+
 TEST_F(Control, JobShowsWhatItsWorkersReport) {
   Server server({"id=1,sources=2"}, {"--name", "box"});
   const Workers workers = start_endless_pair(server, "60000");

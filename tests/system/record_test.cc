@@ -214,6 +214,8 @@ TEST_F(Record, BadFilesAndFlagsAreRefusedWithTheRemedy) {
   EXPECT_THAT(run({"record", "show", file}, 1), HasSubstr("is not a recording of tributary"));
   EXPECT_THAT(run({"record", "show", folder_ + "/none"}, 1), HasSubstr("No such file"));
   EXPECT_THAT(run({"record", "dump", "--out", file}, 1), HasSubstr("no server of this machine"));
+  EXPECT_THAT(run({"worker", "--server", "127.0.0.1:9", "--record", "/nonexistent"}, 2),
+              HasSubstr("--record /nonexistent: No such file or directory"));
   EXPECT_THAT(run({"serve", "--job", "id=1,sources=1", "--record-events", "100"}, 2),
               HasSubstr("--record-events 100 is not allowed; allowed: a power of two"));
   EXPECT_THAT(run({"serve", "--listen", "127.0.0.1:" + std::to_string(free_port()), "--job",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method:  a server and three workers as processes; one is stopped. Each effect of silence is seen
-//          in the log, the counters and the other workers.
+// Method:  a server and three workers as processes; one or all are stopped. Each effect of silence
+//          is seen in the log, the counters and the other workers.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -46,6 +46,34 @@ TEST_F(Silence, EndsTheOthersByDefault) {
   EXPECT_EQ(server.stats()["counters"]["silence_ended"], 1);
   EXPECT_TRUE(server.wait_for_error("warn event=recording_written cause=silence path="));
   workers[kStopped]->signal(SIGKILL);
+  EXPECT_EQ(server.stop(), 0);
+}
+
+TEST_F(Silence, OfAllRanksIsReported) {
+  Server server({"id=1,sources=3"});
+  const Workers workers = start_all(server, "100000000");
+  server.wait_until_counted("block_completed", 1000);
+  for (const auto& worker : workers) worker->signal(SIGSTOP);
+  EXPECT_TRUE(server.wait_for_error(line("end")));
+  EXPECT_TRUE(server.wait_for_error("info event=session_ended job=1 reason=all_silent"));
+  EXPECT_EQ(server.stats()["counters"]["silence_ended"], 3);
+  EXPECT_TRUE(server.wait_for_error("warn event=recording_written cause=silence path="));
+  for (const auto& worker : workers) worker->signal(SIGCONT);
+  for (const auto& worker : workers) EXPECT_EQ(worker->wait_for_end(), 1);
+  EXPECT_EQ(server.stop(), 0);
+}
+
+TEST_F(Silence, OfAllRanksIsWaitedFor) {
+  Server server({"id=1,sources=3,silence=wait"}, {"--name", "box"});
+  const Workers workers = start_all(server, "100000000");
+  server.wait_until_counted("block_completed", 1000);
+  for (const auto& worker : workers) worker->signal(SIGSTOP);
+  server.wait_until_counted("silence_waited", 3);
+  const auto counters = server.stats()["counters"];
+  EXPECT_EQ(counters["session_ended"], 0);
+  for (const auto& worker : workers) worker->signal(SIGCONT);
+  server.wait_until_counted("block_completed", counters["block_completed"].get<uint64_t>() + 1000);
+  for (const auto& worker : workers) worker->signal(SIGKILL);
   EXPECT_EQ(server.stop(), 0);
 }
 

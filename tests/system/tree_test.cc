@@ -82,6 +82,24 @@ TEST_F(TreeFaults, AKilledAndARestartedUpperServerAreNamed) {
   EXPECT_EQ(upper.stop(), 0);
 }
 
+TEST_F(TreeFaults, TheSilenceOfAllRanksBelowALowerServerIsNamed) {
+  Server upper({"id=1,sources=2,sources_are_aggregators=on,world=2"});
+  Server first({lower_job(upper.address(), 0)});
+  Server second({lower_job(upper.address(), 1)});
+  Workers workers;
+  workers.push_back(start_rank(first, 0, "60"));
+  workers.push_back(start_rank(second, 1, "60"));
+  first.wait_until_counted("upstream_result", 100);
+  workers[1]->signal(SIGSTOP);
+  EXPECT_EQ(workers[0]->wait_for_end(), 1);
+  EXPECT_THAT(workers[0]->errors(), HasSubstr("rank 1 has sent nothing to"));
+  EXPECT_TRUE(second.wait_for_error("warn event=rank_silent job=1 rank=1 "));
+  workers[1]->signal(SIGKILL);
+  EXPECT_EQ(first.stop(), 0);
+  EXPECT_EQ(second.stop(), 0);
+  EXPECT_EQ(upper.stop(), 0);
+}
+
 TEST_F(TreeFaults, AnUpperServerWithoutTheJobIsNamed) {
   Server upper({"id=2,sources=2,sources_are_aggregators=on,world=2"});
   Server lower({lower_job(upper.address(), 0)});

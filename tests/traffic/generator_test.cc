@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: counts and rates of fixed seeds against their expectation; a reader of its own checks
+// Method: counts and rates of fixed seeds against their expectation; a separate reader checks
 // every frame and each TCP flow; digests show that a seed yields the same bytes everywhere.
 #include "traffic/generator.h"
 

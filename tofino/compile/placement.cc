@@ -298,7 +298,7 @@ class Placer {
   std::vector<uint32_t> stage_of_;
   std::vector<uint32_t> chain_;  ///< Number of stages that must follow the unit's stage.
   std::vector<Stage> stages_;
-  std::map<uint32_t, std::string> rejections_;  ///< Why a unit was not placed earlier.
+  std::map<uint32_t, std::string> rejections_;  ///< Reason why a unit was not placed earlier.
 };
 
 }  // namespace

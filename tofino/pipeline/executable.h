@@ -59,7 +59,7 @@ struct Executable {
     uint32_t bytes_end = 0;
     uint32_t last = 0;
   };
-  /// How a gress reads and writes a header. It reads only the fields that it needs, and copies
+  /// Describes a gress's access to a header. It reads only the fields that it needs, and copies
   /// fields that it does not change from the packet.
   struct HeaderCode {
     uint32_t bytes = 0;

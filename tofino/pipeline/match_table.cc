@@ -104,7 +104,7 @@ uint32_t MatchTable::lookup_hashed(const uint64_t* key) const {
 
 void MatchTable::build_scan() {
   kind_ = Kind::kScan;
-  // The table divides best by the narrow key that most entries match in full.
+  // Divide the table by the narrow key that most entries match in full.
   uint32_t best = 0;
   for (const PackedField& one : fields_) {
     if (one.bits > kSelectorBits) continue;

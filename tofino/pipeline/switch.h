@@ -42,7 +42,7 @@ struct SwitchConfig {
   uint32_t train = 1;
 };
 
-/// Why a packet was dropped.
+/// The reason why a packet was dropped.
 enum class SwitchDrop : uint8_t {
   kIngressProgram,  ///< The program dropped it.
   kEgressProgram,

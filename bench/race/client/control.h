@@ -28,12 +28,12 @@ inline constexpr size_t kControlLineBytesMax = 4096;
 struct LapReport {
   int64_t start_ns = 0;
   int64_t end_ns = 0;
-  int64_t cpu_ns = 0;     ///< Of this process, between start and end.
-  uint64_t rx_bytes = 0;  ///< Of its interface, between start and end.
+  int64_t cpu_ns = 0;     ///< CPU time of this process between start and end.
+  uint64_t rx_bytes = 0;  ///< Bytes received by its interface between start and end.
   uint64_t tx_bytes = 0;
   uint64_t wrong = 0;    ///< Elements.
   uint64_t partial = 0;  ///< Elements that lack a worker.
-  uint64_t digest = 0;   ///< Of all results (base/fnv.h); the same on all ranks.
+  uint64_t digest = 0;   ///< Digest of all results (base/fnv.h); the same on all ranks.
 
   friend bool operator==(const LapReport&, const LapReport&) = default;
 };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// How the race's plain parameter server cuts tensors. Chunk c belongs to server c modulo the
+/// Cuts tensors for the race's plain parameter server. Chunk c belongs to server c modulo the
 /// number of servers. Chunks travel in order on each connection, without headers; the greeting
-/// holds all that is needed to find their ends.
+/// states the sizes from which their ends follow.
 ///
 /// Units:   Bytes.
 /// Tests:   tests/bench/race/client/ps_test.cc

@@ -37,7 +37,7 @@ class PsClient {
     int file;
     PsShare share;
     uint64_t sent_chunks = 0;
-    uint32_t sent_bytes = 0;  ///< Of the next chunk.
+    uint32_t sent_bytes = 0;  ///< Bytes of the next chunk sent so far.
     uint64_t received_chunks = 0;
     uint32_t received_bytes = 0;
 

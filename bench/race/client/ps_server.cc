@@ -29,10 +29,10 @@ struct PsServer::Connection {
   PsGreeting greeting{};
   bool greeted = false;
   uint64_t chunks_in = 0;     ///< Whole chunks received so far.
-  uint32_t bytes_in = 0;      ///< Of the greeting, or of chunk number chunks_in.
+  uint32_t bytes_in = 0;      ///< Bytes received of the greeting, or of chunk number chunks_in.
   std::vector<float> buffer;  ///< Holds chunk number chunks_in.
   std::deque<Sum> out;        ///< Sums to send.
-  uint32_t bytes_out = 0;     ///< Of the first sum in `out`.
+  uint32_t bytes_out = 0;     ///< Bytes sent of the first sum in `out`.
 
   [[nodiscard]] PsShare share() const {
     return {greeting.tensor_bytes, greeting.server_index, greeting.servers};

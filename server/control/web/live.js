@@ -101,10 +101,8 @@
     return [{text: duration(now), className: now > 300 ? 'bad' : ''}, duration(Math.max(0, ...lateness)), strip(lateness)];
   }
 
-  // /v1/jobs/ID has the list of sources where /v1/status has their number.
   function jobRow(job) {
-    const sources = Array.isArray(job.sources) ? job.sources.length : job.sources;
-    return [{text: job.id, link: `/jobs/${job.id}`}, `${job.members} of ${sources}`,
+    return [{text: job.id, link: `/jobs/${job.id}`}, `${job.members} of ${job.sources}`,
       job.session === 0 ? 'none' : job.session, count(job.blocks_in_progress), count(job.blocks_total),
       shareCell(job.degraded_share), job.mitigation ? 'on' : 'off', scaled(job.memory_bytes, 'B')];
   }
@@ -195,11 +193,15 @@
     return answer.json();
   }
 
-  async function renewDashboard() {
-    const [status, who, history] = await Promise.all([ask('/v1/status'), ask('/v1/who'), ask('/v1/history')]);
-    fill('waits', who.rows.map((row) => [row.job, {text: ranks(row.missing), className: 'bad'},
+  function showWaits(rows) {
+    fill('waits', rows.map((row) => [row.job, {text: ranks(row.missing), className: 'bad'},
       duration(row.since_ms), {text: row.advice, className: 'text'}, row.block === null ? 'none' : row.block,
       duration(row.last_heard_ms), row.address || 'unknown']), 'Nobody waits.');
+  }
+
+  async function renewDashboard() {
+    const [status, who, history] = await Promise.all([ask('/v1/status'), ask('/v1/who'), ask('/v1/history')]);
+    showWaits(who.rows);
     fill('jobs', status.jobs.map(jobRow), 'There is no job.');
     fill('late', history.lateness.map((row) => [row.job, ranks(row.ranks), ...lateCells(row.lateness_ms)]), 'There is no rank.');
     if (byId('left-out')) byId('left-out').textContent = history.lateness_left_out > 0 ? `${history.lateness_left_out} ranks with less lateness are on the pages of the jobs.` : '';
@@ -219,8 +221,10 @@
 
   async function renewJob() {
     const id = location.pathname.split('/').pop();
-    const [status, job, history] = await Promise.all([ask('/v1/status'), ask(`/v1/jobs/${id}`), ask(`/v1/history/${id}`)]);
-    fill('jobs', [jobRow(job)], '');
+    const [status, who, job, history] = await Promise.all([ask('/v1/status'), ask('/v1/who'), ask(`/v1/jobs/${id}`), ask(`/v1/history/${id}`)]);
+    const isOfJob = (row) => row.channel_of === job.channel_of;
+    showWaits(who.rows.filter(isOfJob));
+    fill('jobs', status.jobs.filter(isOfJob).map(jobRow), '');
     fill('ranks', job.sources.map((source, i) => [ranks(source.ranks), source.state, source.waited_for ? 'yes' : {text: 'no', className: 'bad'},
       source.address || 'unknown', duration(source.last_heard_ms), ...reportCells(source.report),
       ...lateCells(history.lateness[i] ? history.lateness[i].lateness_ms : [])]), '');

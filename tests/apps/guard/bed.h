@@ -22,7 +22,7 @@
 
 namespace tributary::guard {
 
-/// A port that forgets what is sent.
+/// A port that drops everything sent to it.
 class ForgettingQueue final : public engine::PortQueue {
  public:
   uint32_t receive(std::span<engine::Packet>) override { return 0; }

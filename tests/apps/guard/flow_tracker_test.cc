@@ -96,6 +96,25 @@ TEST(FlowTracker, DetectsPulses) {
   EXPECT_EQ(walk.second(100), Change::kDetected);
 }
 
+// A limit of the guard (apps/guard/README.md): pulses of 2.5 s with pauses of 3.5 s, at the default
+// detect time of 3 s and timer period of 250 ms. Pauses of 2.5 s do not hide them.
+TEST(FlowTracker, PulsesWithPausesAboveTheQuietTimeEscape) {
+  for (const uint32_t pause : {14U, 10U}) {
+    Terms terms = kTerms;
+    terms.window_min = milliseconds(125);
+    FlowTracker tracker;
+    tracker.begin(at(0));
+    uint32_t detected = 0;
+    for (uint32_t window = 0; window < 240; window++) {  // A minute.
+      const bool on = window % (10 + pause) < 10;
+      for (uint32_t i = 0; on && i < 1'000; i++) tracker.count();
+      const Instant now = at(0) + milliseconds(250) * (window + 1);
+      detected += tracker.judge(terms, now) == Change::kDetected ? 1 : 0;
+    }
+    EXPECT_EQ(detected, pause == 14 ? 0U : 1U) << pause;
+  }
+}
+
 TEST(FlowTracker, RecoversBelowItsBandwidth) {
   Walk walk;
   for (int i = 0; i < 3; i++) static_cast<void>(walk.second(50));

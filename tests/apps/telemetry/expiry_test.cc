@@ -35,6 +35,24 @@ TEST(Expiry, IdleFlowEndsAtTheSecondScan) {
   EXPECT_EQ(bed.take_flows().at(0).packets, 1U);
 }
 
+TEST(Expiry, DeadFlowIsIdleAlsoIfItIsOld) {
+  TelemetryConfig config = small_config();
+  config.active_timeout = config.inactive_timeout;
+  LiveBed bed(config);
+  // Ages are checked at 6.25 ms and every 25 ms from then on: the flow is old at 131.25 ms. The
+  // scan at 125 ms has cleared its REF flag.
+  bed.timers_until(at_ms(30));
+  bed.packet(frame_of({}), at_ms(30));
+  bed.timers_until(at_ms(131));
+  EXPECT_EQ(bed.state().flow_count(), 1U);
+  bed.timers_until(at_ms(400));
+  const auto flows = bed.take_flows();
+  ASSERT_EQ(flows.size(), 1U);
+  EXPECT_EQ(flows[0].end_reason, FlowEndReason::kIdle);
+  EXPECT_EQ(flows[0].packets, 1U);
+  EXPECT_EQ(bed.state().flow_count(), 0U);
+}
+
 TEST(Expiry, PacketsKeepAFlowAlive) {
   LiveBed bed(small_config());
   for (int64_t ms = 0; ms < 900; ms += 90) {
@@ -173,6 +191,7 @@ TEST(Expiry, RandomExportsLieInTheirBounds) {
           ASSERT_LE(idle_ns, 200'000'000);
         } else {
           ASSERT_EQ(flow.end_reason, FlowEndReason::kActive);
+          ASSERT_LT(idle_ns, 100'000'000);
           ASSERT_GE(age_ns, 400'000'000);
           ASSERT_LE(age_ns, 500'000'000);
         }

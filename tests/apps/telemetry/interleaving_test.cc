@@ -155,7 +155,7 @@ TEST(TelemetryInterleaving, EveryPacketIsInOneRecord) {
     ASSERT_NO_FATAL_FAILURE(run_walk(walk, walk_seed, covered));
     ASSERT_FALSE(::testing::Test::HasFailure());
   }
-  // The walks meet what they are for.
+  // The walks cover every case that they are meant to reach.
   EXPECT_GT(covered.in_use, 0U);
   EXPECT_EQ(covered.refused, 0U);
   for (uint32_t reason = 1; reason < wire::kFlowEndReasonCount; reason++) {

@@ -54,7 +54,7 @@ struct BedConfig {
   uint32_t packets_max = 1024;
   uint32_t shard_index = 0;
   uint32_t shard_count = 1;
-  Session* session = nullptr;  ///< Of the only job, shared with another bed; null: its own.
+  Session* session = nullptr;  ///< Session shared with another bed's only job; null: its own.
 };
 
 class Bed {

@@ -112,8 +112,8 @@ TEST_F(EventTest, SilenceEndsTheSession) {
   events();
   bed_->run_until(bed_->now() + seconds(10));
   const auto noted = events();
-  ASSERT_EQ(kinds_of(noted), Kinds{EventKind::kSessionEnded});
-  EXPECT_EQ(noted[0].reason, wire::Reason::kPeerSilent);
+  ASSERT_THAT(kinds_of(noted), ElementsAre(EventKind::kSilenceEnded, EventKind::kSessionEnded));
+  EXPECT_EQ(noted[1].reason, wire::Reason::kPeerSilent);
 }
 
 TEST_F(EventTest, WithdrawnJoinIsNoted) {

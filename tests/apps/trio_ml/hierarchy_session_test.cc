@@ -256,6 +256,26 @@ TEST_P(HierarchySession, NoticeNamesALeaverBehindTheOtherAggregator) {
   EXPECT_EQ(notice.extension.key, members[4].result_key);
 }
 
+// The ranks below the second aggregator have lost an aggregator of another share of the tensors.
+TEST_P(HierarchySession, ALostAggregatorIsToldToTheWholeTree) {
+  Tree tree(GetParam());
+  const auto members = join_tree(tree);
+  for (uint32_t rank = 0; rank < kBelow; rank++) {
+    tree.send(rank, encoded(members[rank].message(MessageType::kKeepAlive, 0)));
+    static_cast<void>(tree.take(rank));
+  }
+  for (uint32_t rank = kBelow; rank < kRanks; rank++) {
+    Message leave = members[rank].message(MessageType::kLeave, 0);
+    leave.extension.tensor_elements = 2;
+    tree.send(rank, encoded(leave));
+  }
+  for (uint32_t rank = 0; rank < kBelow; rank++) {
+    const Message notice = notice_to(tree, rank, Reason::kPeerLeft);
+    EXPECT_EQ(notice.body.value, 2U);
+    EXPECT_EQ(notice.body.mask, (SourceMask{0b111000, 0, 0, 0}));
+  }
+}
+
 TEST_P(HierarchySession, KeepAlivesExtendAnIdleSession) {
   Tree tree(GetParam());
   const auto members = join_tree(tree);

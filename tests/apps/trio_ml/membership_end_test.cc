@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: the commands of an operator on one core in virtual time: what the sources are told, and
-//         what the core does with their later packets. Then a job's memory after its end.
+// Method: the commands of an operator on one core in virtual time: the messages to the sources, and
+//         the treatment of their later packets. Then a job's memory after its end.
 #include "apps/trio_ml/membership_end.h"
 
 #include <gtest/gtest.h>

@@ -37,7 +37,7 @@ JobConfig job_of(uint32_t ranks, bool mitigation = false) {
           .timeout = kTimeout};
 }
 
-/// What each worker got, by its port.
+/// Returns the replies to each worker, by its port.
 std::map<uint16_t, std::vector<Reply>> by_worker(Bed& bed) {
   std::map<uint16_t, std::vector<Reply>> mail;
   for (Reply& reply : bed.take()) mail[reply.to.port].push_back(std::move(reply));

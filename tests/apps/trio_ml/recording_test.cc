@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "tests/apps/trio_ml/bed.h"
+#include "tests/apps/trio_ml/tree_bed.h"
 
 namespace tributary::trio_ml {
 namespace {
@@ -61,6 +62,23 @@ TEST_F(Recording, TrainOfContributionsIsOneArrivalOfItsRank) {
   EXPECT_EQ(events[2].kind, Kind::kCompleted);
   EXPECT_EQ(events[2].block, 0U);
   EXPECT_EQ(events[2].count, 8U);
+}
+
+// The second lower aggregator has the ranks 3 to 5.
+TEST(RecordingOfATree, ALowerAggregatorIsItsFirstRankInEveryEvent) {
+  recorder::Writer writer(4096);
+  Tree tree(engine::PacketLayer::kUdpPayload);
+  tree.upper().shard().record_to(&writer);
+  const auto members = join_tree(tree);
+  for (uint32_t rank = 0; rank < kRanks; rank++) {
+    tree.send(rank, members[rank].contribution_bytes(0, {1}));
+  }
+  tree.upper().shard().record_to(nullptr);
+  const auto arrived = events_of(writer, Kind::kArrived);
+  ASSERT_EQ(arrived.size(), 2U);
+  EXPECT_EQ(arrived[0].rank, 0);
+  EXPECT_EQ(arrived[1].rank, 3);
+  EXPECT_EQ(recorded_rank(tree.upper().job(), 1), 3U);
 }
 
 TEST_F(Recording, BlockThatAgesOutNamesTheMissingRank) {

@@ -183,5 +183,19 @@ TEST_F(SessionLists, DirectoryHandsOutItsListEntryByEntry) {
   EXPECT_EQ(join_list(directory, 0, 100, 99).body.reason, Reason::kWaitingForPeers);
 }
 
+// The rank joins with the new list under another nonce, while its last join would still count.
+TEST_F(SessionLists, ARedirectedRankIsNotInItsOwnWay) {
+  JobConfig job = kJob;
+  job.directory = true;
+  Session directory(job, auth::key_of_seed(45));
+  AggregatorTable table{.entries = {{worker(7), 3}}, .digest = 99};
+  directory.set_aggregators(std::make_shared<AggregatorTable>(table));
+  EXPECT_EQ(join_list(directory, 0, 100, 99).body.reason, Reason::kWaitingForPeers);
+  table.digest = 98;
+  directory.set_aggregators(std::make_shared<AggregatorTable>(table));
+  EXPECT_EQ(join_list(directory, 0, 100, 99).body.reason, Reason::kOtherList);
+  EXPECT_EQ(join_list(directory, 0, 101, 98).body.reason, Reason::kWaitingForPeers);
+}
+
 }  // namespace
 }  // namespace tributary::trio_ml

@@ -105,6 +105,59 @@ TEST(Silence, WaitTellsNobody) {
   EXPECT_FALSE(results[0].message.header.degraded);
 }
 
+TEST(Silence, OfAllMembersIsReportedBeforeTheSessionEnds) {
+  SilenceOf job(job_with(Silence::kAuto));
+  job.bed().run_until(job.bed().now() + seconds(5));
+  EXPECT_EQ(job.bed().counted(Outcome::kSilenceEnded), 3U);
+  EXPECT_EQ(job.bed().counted(Outcome::kSessionEnded), 1U);
+  const auto notices = job.received(MessageType::kNotice, Reason::kPeerSilent);
+  ASSERT_EQ(notices.size(), 1U);
+  EXPECT_EQ(notices[0].message.body.mask, (SourceMask{0b111}));
+}
+
+TEST(Silence, WaitKeepsASessionWhoseMembersAreAllSilent) {
+  SilenceOf job(job_with(Silence::kWait));
+  for (uint32_t source = 0; source < kSilent; source++) job.contribute(source, 1);
+  job.bed().run_until(job.bed().now() + seconds(60));
+  EXPECT_EQ(job.bed().counted(Outcome::kSilenceWaited), 3U);
+  EXPECT_EQ(job.bed().counted(Outcome::kSessionEnded), 0U);
+  EXPECT_FALSE(job.bed().session().is_in_use(job.bed().now()));  // A drain does not wait for it.
+  job.contribute(kSilent, 1);
+  EXPECT_EQ(job.received(MessageType::kResult).at(0).gradients, Values{3});
+}
+
+TEST(Silence, NewWorkersReplaceAWaitingSessionOfSilentMembers) {
+  SilenceOf job(job_with(Silence::kWait));
+  job.bed().run_until(job.bed().now() + seconds(60));
+  for (uint32_t source = 0; source < kSilent; source++) {
+    static_cast<void>(
+        deliver_join(job.bed(), join_message(source, 2000 + source, kSources), worker(source)));
+  }
+  EXPECT_EQ(job.bed().counted(Outcome::kSessionEnded), 0U);
+  static_cast<void>(
+      deliver_join(job.bed(), join_message(kSilent, 2000 + kSilent, kSources), worker(kSilent)));
+  EXPECT_EQ(job.bed().counted(Outcome::kSessionEnded), 1U);
+  const auto members = join_all(job.bed(), /*nonce_base=*/2000);
+  for (const Member& member : members) EXPECT_NE(member.key, 0U);
+}
+
+TEST(Silence, ExcludedAndSilentMembersGetNoMoreResults) {
+  SilenceOf job(job_with(Silence::kExclude));
+  job.pass_without(seconds(6));
+  static_cast<void>(job.bed().take());
+  job.contribute(0, 2);
+  job.contribute(1, 2);
+  const auto is_to_silent = [](const Reply& reply) {
+    return reply.to == worker(kSilent) && reply.message.extension.type == MessageType::kResult;
+  };
+  EXPECT_TRUE(std::ranges::none_of(job.bed().take(), is_to_silent));
+  // Its next message brings its address back.
+  job.contribute(kSilent, 2);
+  for (uint32_t source = 0; source < kSources; source++) job.contribute(source, 3);
+  EXPECT_EQ(std::ranges::count_if(job.bed().take(), is_to_silent),
+            2);  // The late one, and block 3.
+}
+
 TEST(Silence, ExcludeGoesOnWithoutTheMember) {
   SilenceOf job(job_with(Silence::kExclude));
   job.pass_without(seconds(3));

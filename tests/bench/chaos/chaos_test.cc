@@ -104,7 +104,7 @@ TEST(Chaos, ShortOneHasNoWrongSumNoStuckWorkerAndNoLeak) {
   EXPECT_EQ(result->unexpected_ends, 0U) << result->first_failure;
   EXPECT_EQ(result->sessions_left, 0U);
   EXPECT_EQ(result->blocks_left, 0U);
-  // Not the memory: a sanitizer keeps what the server frees.
+  // Do not check the memory: a sanitizer keeps freed memory.
   EXPECT_FALSE(result->lives.empty());
   for (const ServerLife& life : result->lives) EXPECT_LE(life.files_end, life.files_begin);
   EXPECT_GT(result->forged, 0U);

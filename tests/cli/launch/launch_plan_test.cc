@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method:  surroundings are an argument, so plans are compared word by word. Only scripts, for
-//          their first lines, are real files.
+// Method:  the facts about the machine are an argument, so plans are compared word by word. Only
+//          scripts, for their first lines, are real files.
 #include "cli/launch/launch_plan.h"
 
 #include <gmock/gmock.h>
@@ -14,6 +14,7 @@
 namespace tributary::cli {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -21,7 +22,7 @@ using ::testing::IsSupersetOf;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-LaunchSurroundings around() {
+HostFacts facts() {
   return {.program = "/opt/bin/tributary",
           .library = "/opt/lib/libtributary.so.0",
           .python_package = "/opt/python",
@@ -35,16 +36,16 @@ LaunchSurroundings around() {
 }
 
 std::string refusal(const LaunchConfig& config) {
-  const auto plan = plan_launch(config, around());
+  const auto plan = plan_launch(config, facts());
   return plan ? "" : plan.error().text;
 }
 
 // The aggregator and its ranks share a new secret, which no command line shows.
 TEST(LaunchPlan, AuthenticationGivesAggregatorAndRanksOneSecret) {
   const auto plan =
-      plan_launch({.processes = 2, .command = {"sh"}, .auth = auth::Mode::kHeader}, around());
+      plan_launch({.processes = 2, .command = {"sh"}, .auth = auth::Mode::kHeader}, facts());
   ASSERT_TRUE(plan) << plan.error().text;
-  const std::string secret = "TRIBUTARY_SECRET=" + around().secret;
+  const std::string secret = "TRIBUTARY_SECRET=" + facts().secret;
   EXPECT_THAT(plan->aggregators[0].environment, ::testing::Contains(secret));
   EXPECT_THAT(plan->aggregators[0].arguments, Contains(HasSubstr("auth=header")));
   for (const ProgramPlan& rank : plan->ranks) {
@@ -52,12 +53,12 @@ TEST(LaunchPlan, AuthenticationGivesAggregatorAndRanksOneSecret) {
     EXPECT_THAT(rank.environment, ::testing::Contains(HasSubstr("?auth=header")));
   }
   for (const std::string& argument : plan->aggregators[0].arguments) {
-    EXPECT_THAT(argument, Not(HasSubstr(around().secret)));
+    EXPECT_THAT(argument, Not(HasSubstr(facts().secret)));
   }
 }
 
 TEST(LaunchPlan, SetsTheVariablesOfEachRank) {
-  const auto plan = plan_launch({.processes = 2, .command = {"sh", "-c", "true"}}, around());
+  const auto plan = plan_launch({.processes = 2, .command = {"sh", "-c", "true"}}, facts());
   ASSERT_TRUE(plan) << plan.error().text;
   ASSERT_EQ(plan->ranks.size(), 2U);
   const ProgramPlan& rank = plan->ranks[1];
@@ -81,21 +82,32 @@ TEST(LaunchPlan, StartsAnAggregatorForItsRanks) {
                                  .serve_json_path = "serve.json",
                                  .job_options = {"pin=on"},
                                  .url_options = {"format=fixed", "scale=100"}},
-                                around());
+                                facts());
   ASSERT_TRUE(plan) << plan.error().text;
   ASSERT_EQ(plan->aggregators.size(), 1U);
   EXPECT_EQ(plan->aggregators[0].program, "/opt/bin/tributary");
   EXPECT_THAT(plan->aggregators[0].arguments,
               ElementsAre("serve", "--listen", "127.0.0.1:1200", "--job",
                           "id=7,sources=3,window=4096,block_grad_max=4095,history=4,"
-                          "mitigation=on,timeout_ms=20,permanent_ms=500,pin=on",
+                          "mitigation=on,timeout_ms=20,silence=end,permanent_ms=500,pin=on",
                           "--log-level", "warn", "--json", "serve.json"));
   EXPECT_THAT(plan->ranks[0].environment,
               Contains("TRIBUTARY_URL=tributary://127.0.0.1:1200/job/7?format=fixed&scale=100"));
 }
 
+TEST(LaunchPlan, AJobOptionReplacesTheEffectOfSilence) {
+  const auto plan = plan_launch({.processes = 3,
+                                 .command = {"/bin/true"},
+                                 .straggler_timeout = milliseconds(20),
+                                 .job_options = {"pin=on,silence=exclude"}},
+                                facts());
+  ASSERT_TRUE(plan) << plan.error().text;
+  EXPECT_THAT(plan->aggregators[0].arguments[4],
+              AllOf(HasSubstr(",pin=on,silence=exclude"), Not(HasSubstr("silence=end"))));
+}
+
 TEST(LaunchPlan, StartsSeveralAggregatorsHere) {
-  LaunchSurroundings two = around();
+  HostFacts two = facts();
   const LaunchConfig config{.processes = 2,
                             .command = {"/bin/true"},
                             .aggregators = "2",
@@ -128,7 +140,7 @@ LaunchConfig two_machines(uint32_t node_rank) {
 // machines get no share.
 TEST(LaunchPlan, MachineWithoutAShareStartsNoAggregator) {
   EXPECT_EQ(free_ports_wanted(two_machines(1)), 0U);
-  const auto plan = plan_launch(two_machines(1), around());
+  const auto plan = plan_launch(two_machines(1), facts());
   ASSERT_TRUE(plan) << plan.error().text;
   EXPECT_TRUE(plan->aggregators.empty());
   ASSERT_EQ(plan->ranks.size(), 2U);
@@ -140,7 +152,7 @@ TEST(LaunchPlan, MachineWithoutAShareStartsNoAggregator) {
     return std::string();
   };
   EXPECT_EQ(url_of(*plan), "TRIBUTARY_URL=tributary://box:12000/job/1?server_wait_ms=60000");
-  EXPECT_EQ(url_of(*plan), url_of(*plan_launch(two_machines(0), around())));
+  EXPECT_EQ(url_of(*plan), url_of(*plan_launch(two_machines(0), facts())));
   EXPECT_THAT(plan->ranks[0].environment,
               IsSupersetOf({"WORLD_SIZE=4", "MASTER_ADDR=one", "MASTER_PORT=29500"}));
 }
@@ -148,7 +160,7 @@ TEST(LaunchPlan, MachineWithoutAShareStartsNoAggregator) {
 TEST(LaunchPlan, ColocatedAggregatorServesUntilOtherMachinesHaveLeft) {
   LaunchConfig config = two_machines(1);
   config.machines.servers = "0";
-  const auto plan = plan_launch(config, around());
+  const auto plan = plan_launch(config, facts());
   ASSERT_TRUE(plan) << plan.error().text;
   ASSERT_EQ(plan->aggregators.size(), 1U);
   EXPECT_THAT(plan->aggregators[0].arguments,
@@ -165,7 +177,7 @@ TEST(LaunchPlan, ColocatedAggregatorListensOnTheFamiliesThatItsNameMayHave) {
   const auto listens = [](std::string workers, bool has_ipv6) {
     LaunchConfig config = two_machines(1);
     config.machines = {.workers = std::move(workers)};
-    LaunchSurroundings machine = around();
+    HostFacts machine = facts();
     machine.has_ipv6 = has_ipv6;
     const auto plan = plan_launch(config, machine);
     return plan ? plan->aggregators[0].arguments[2] : plan.error().text;
@@ -184,18 +196,19 @@ TEST(LaunchPlan, LowerAggregatorsAddTheTensorsOfAMachine) {
   config.deadline = seconds(5);
   config.local_reduce = true;
   config.straggler_timeout = milliseconds(20);
-  const auto plan = plan_launch(config, around());
+  const auto plan = plan_launch(config, facts());
   ASSERT_TRUE(plan) << plan.error().text;
   ASSERT_EQ(plan->aggregators.size(), 3U);
   const auto job = [&](size_t i) { return plan->aggregators[i].arguments[4]; };
   EXPECT_THAT(plan->aggregators[0].arguments, Contains("0.0.0.0:7000"));
   EXPECT_EQ(job(0),
             "id=1,sources=2,window=4096,block_grad_max=4095,history=4,mitigation=on,timeout_ms=60,"
-            "permanent_ms=120,sources_are_aggregators=on,world=4");
+            "silence=end,permanent_ms=120,sources_are_aggregators=on,world=4");
   EXPECT_THAT(plan->aggregators[1].arguments, Contains("0.0.0.0:12100"));
   EXPECT_EQ(job(1),
             "id=1,sources=2,window=4096,block_grad_max=4095,history=4,mitigation=on,timeout_ms=20,"
-            "permanent_ms=40,upstream=10.0.0.1:12000,upstream_source=1,rank_base=2,world=4");
+            "silence=end,permanent_ms=40,upstream=10.0.0.1:12000,upstream_source=1,rank_base=2,"
+            "world=4");
   EXPECT_THAT(job(2), HasSubstr("upstream=10.0.0.2:7000,upstream_source=1,rank_base=2,world=4"));
   EXPECT_THAT(plan->ranks[1].environment,
               Contains("TRIBUTARY_URL=tributary://127.0.0.1:12100,127.0.0.1:12101/job/1"
@@ -225,6 +238,8 @@ TEST(LaunchPlan, AggregatorFlagsThatExcludeEachOtherAreRefused) {
   EXPECT_THAT(with([](auto& c) { c.machines.workers = "one,one"; }), HasSubstr("one"));
   EXPECT_THAT(with([](auto& c) { c.machines = {.workers = "65"}; }),
               HasSubstr("--workers, --servers: 65 machines run an aggregator; allowed: up to 64"));
+  EXPECT_THAT(with([](auto& c) { c.machines = {.workers = "65"}; }),
+              HasSubstr("whose list tributary launch takes as --server"));
   EXPECT_THAT(with([](auto& c) { c.auth = auth::Mode::kHeader; }),
               HasSubstr("set TRIBUTARY_SECRET"));
 }
@@ -234,7 +249,7 @@ TEST(LaunchPlan, AggregatorsAndRanksRunOnDifferentCpus) {
                                  .command = {"/bin/true"},
                                  .aggregator_cpus = "0,2-3",
                                  .aggregator_cpu_percent = 50},
-                                around());
+                                facts());
   ASSERT_TRUE(plan) << plan.error().text;
   EXPECT_THAT(plan->rank_cpus, ElementsAre(1));
   EXPECT_THAT(plan->aggregators[0].arguments,
@@ -246,7 +261,7 @@ TEST(LaunchPlan, AggregatorsAndRanksRunOnDifferentCpus) {
 }
 
 TEST(LaunchPlan, AggregatorsShareTheirCpus) {
-  LaunchSurroundings four_ports = around();
+  HostFacts four_ports = facts();
   four_ports.aggregator_ports = {1, 2, 3, 4};
   const auto plan = plan_launch(
       {.command = {"/bin/true"}, .aggregators = "4", .aggregator_cpus = "0,2-3"}, four_ports);
@@ -264,7 +279,7 @@ TEST(LaunchPlan, AggregatorsShareTheirCpus) {
 TEST(LaunchPlan, JobHasAChannelForEachThreadAndPriority) {
   const auto job_with = [](std::vector<std::string> options) {
     const auto plan =
-        plan_launch({.command = {"/bin/true"}, .url_options = std::move(options)}, around());
+        plan_launch({.command = {"/bin/true"}, .url_options = std::move(options)}, facts());
     return plan->aggregators[0].arguments[4];
   };
   EXPECT_THAT(job_with({"threads=2", "priorities=3"}), HasSubstr(",channels=6"));
@@ -284,7 +299,7 @@ TEST(LaunchPlan, UrlOptionsDoNotNameRanks) {
 TEST(LaunchPlan, AddressOfTheMasterHasNoBrackets) {
   const auto plan = plan_launch(
       {.command = {"/bin/true"}, .server = "box:12000", .world = 2, .master = "[fd00::1]:29500"},
-      around());
+      facts());
   ASSERT_TRUE(plan) << plan.error().text;
   EXPECT_THAT(plan->ranks[0].environment,
               IsSupersetOf({"MASTER_ADDR=fd00::1", "MASTER_PORT=29500"}));
@@ -297,7 +312,7 @@ TEST(LaunchPlan, UsesARunningServer) {
                                  .world = 6,
                                  .rank_first = 4,
                                  .master = "head:29500"},
-                                around());
+                                facts());
   ASSERT_TRUE(plan) << plan.error().text;
   EXPECT_TRUE(plan->aggregators.empty());
   EXPECT_EQ(plan->ranks[1].name, "rank 5");
@@ -306,8 +321,48 @@ TEST(LaunchPlan, UsesARunningServer) {
                             "MASTER_PORT=29500", "TRIBUTARY_URL=tributary://box:12000/job/1"}));
 }
 
+TEST(LaunchPlan, RefusesFlagsOfAggregatorsThatItDoesNotStart) {
+  const auto with = [](auto change) {
+    LaunchConfig config{.command = {"/bin/true"}, .server = "box"};
+    change(config);
+    return refusal(config);
+  };
+  EXPECT_EQ(with([](auto&) {}), "");
+  EXPECT_EQ(with([](auto& c) { c.straggler_timeout = milliseconds(20); }),
+            "--timeout-ms is for aggregators that tributary launch starts, and --server box uses "
+            "running ones; to fix: set the job's keys mitigation=on and timeout_ms where they run");
+  EXPECT_THAT(with([](auto& c) { c.permanent_after = milliseconds(20); }),
+              HasSubstr("permanent_ms where they run"));
+  EXPECT_THAT(with([](auto& c) { c.job_window = 64; }), StartsWith("--window is for"));
+  EXPECT_THAT(with([](auto& c) { c.history = 1; }), StartsWith("--history is for"));
+  EXPECT_THAT(with([](auto& c) { c.job_options = {"pin=on"}; }), StartsWith("--job-option is for"));
+  EXPECT_THAT(with([](auto& c) { c.aggregator_cpu_percent = 50; }), HasSubstr("--cpu-percent"));
+  EXPECT_THAT(with([](auto& c) { c.serve_json_path = "x"; }), HasSubstr("tributary serve --json"));
+  // The same command line compares Gloo with Tributary.
+  EXPECT_EQ(with([](auto& c) {
+              c.backend = "gloo";
+              c.straggler_timeout = milliseconds(20);
+            }),
+            "");
+}
+
+TEST(LaunchPlan, RefusesFlagsWithoutEffect) {
+  const LaunchConfig alone{.command = {"/bin/true"}};
+  LaunchConfig config = alone;
+  config.permanent_after = milliseconds(20);
+  EXPECT_EQ(refusal(config), "--permanent-ms needs --timeout-ms");
+  config.job_options = {"mitigation=on"};
+  EXPECT_EQ(refusal(config), "");
+  config = alone;
+  config.local_reduce = false;
+  EXPECT_EQ(refusal(config), "--local-reduce needs --workers");
+  config = alone;
+  config.local_port = 13'000;
+  EXPECT_EQ(refusal(config), "--local-port needs --workers");
+}
+
 TEST(LaunchPlan, OtherBackendsNeedNoAggregator) {
-  const auto plan = plan_launch({.command = {"/bin/true"}, .backend = "gloo"}, around());
+  const auto plan = plan_launch({.command = {"/bin/true"}, .backend = "gloo"}, facts());
   ASSERT_TRUE(plan) << plan.error().text;
   EXPECT_TRUE(plan->aggregators.empty());
   EXPECT_THAT(plan->ranks[0].environment, Contains("TRIBUTARY_BACKEND=gloo"));
@@ -315,7 +370,7 @@ TEST(LaunchPlan, OtherBackendsNeedNoAggregator) {
 }
 
 TEST(LaunchPlan, KeepsTheUsersVariables) {
-  LaunchSurroundings set = around();
+  HostFacts set = facts();
   set.variables_set = {"TRIBUTARY_LIBRARY", "OMP_NUM_THREADS"};
   set.python_path = "/mine";
   const auto plan = plan_launch({.command = {"/bin/true"}}, set);
@@ -366,7 +421,7 @@ TEST_F(Scripts, FirstLineNamesTheInterpreter) {
 
 TEST_F(Scripts, PythonScriptRunsThroughTheRunner) {
   const std::string path = script("#!/usr/bin/python3");
-  const auto plan = plan_launch({.command = {path, "--epochs", "3"}}, around());
+  const auto plan = plan_launch({.command = {path, "--epochs", "3"}}, facts());
   ASSERT_TRUE(plan) << plan.error().text;
   EXPECT_EQ(plan->ranks[0].program, "/usr/bin/python3");
   EXPECT_THAT(plan->ranks[0].arguments, ElementsAre("-m", "tributary.run", path, "--epochs", "3"));
@@ -374,13 +429,13 @@ TEST_F(Scripts, PythonScriptRunsThroughTheRunner) {
   EXPECT_EQ(plan->check->program, "/usr/bin/python3");
   EXPECT_THAT(plan->check->arguments, ElementsAre("-m", "tributary.run", "--check", path));
   EXPECT_EQ(plan->check->environment, plan->ranks[0].environment);
-  EXPECT_FALSE(plan_launch({.command = {"/bin/true"}}, around())->check);
+  EXPECT_FALSE(plan_launch({.command = {"/bin/true"}}, facts())->check);
 }
 
 TEST_F(Scripts, ModuleRunsThroughTheRunner) {
   const LaunchConfig config{.command = {"-m", "project.train", "-m", "8"},
                             .python = "/mine/python"};
-  const auto plan = plan_launch(config, around());
+  const auto plan = plan_launch(config, facts());
   ASSERT_TRUE(plan) << plan.error().text;
   EXPECT_EQ(plan->ranks[0].program, "/mine/python");
   EXPECT_THAT(plan->ranks[0].arguments,
@@ -394,7 +449,7 @@ TEST_F(Scripts, ModuleRunsThroughTheRunner) {
 TEST_F(Scripts, CommandOfAnInterpreterRunsThroughTheRunner) {
   const std::string path = script("import torch");
   const auto arguments_of = [](std::vector<std::string> command) {
-    const auto plan = plan_launch({.command = std::move(command)}, around());
+    const auto plan = plan_launch({.command = std::move(command)}, facts());
     return plan ? plan->ranks[0].arguments : std::vector<std::string>{plan.error().text};
   };
   EXPECT_THAT(arguments_of({"/bin/python3", path, "-c"}),

@@ -58,6 +58,24 @@ TEST(JobCommand, ListHasALineForEachJob) {
   EXPECT_THAT(text, HasSubstr("drains"));
 }
 
+TEST(JobCommand, ListTellsChannelsFromJobs) {
+  json job{{"id", 7},
+           {"channel_of", 7},
+           {"session", 0},
+           {"draining", false},
+           {"members", 3},
+           {"sources", 4},
+           {"blocks_in_progress", 5},
+           {"blocks_total", 9},
+           {"memory_bytes", 3U << 20}};
+  json channel = job;
+  channel["id"] = 8;
+  const std::string text = job_list_text({job, channel});
+  EXPECT_THAT(text, HasSubstr("  job channel of   session"));
+  EXPECT_THAT(text, HasSubstr("\n    7          -         -       3/4"));
+  EXPECT_THAT(text, HasSubstr("\n    8          7         -       3/4"));
+}
+
 /// Returns the error of a command line that is refused before any server is asked.
 std::string error_of(const std::vector<const char*>& words) {
   CLI::App app("", "tributary");

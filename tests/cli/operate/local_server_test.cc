@@ -70,9 +70,9 @@ class LocalServerTest : public ::testing::Test {
   }
 
   int status_ = 200;
-  std::string authorization_;  ///< Of the last request.
+  std::string authorization_;  ///< Authorization header of the last request.
   std::string body_;
-  std::vector<std::string> bodies_;  ///< Of the first answers, before body_.
+  std::vector<std::string> bodies_;  ///< Bodies of the first answers, sent before body_.
   std::string url_;
   std::string output_;
   std::string errors_;

@@ -137,6 +137,39 @@ TEST(StatusCommand, TextOfAPacketProgramShowsItsEvents) {
   EXPECT_THAT(text, Not(HasSubstr("session")));
 }
 
+// Job 1 has the channels 1 and 2. Only channel 2 lacks a rank.
+TEST(WhoCommand, JobCoversItsChannels) {
+  const json row{{"job", 2},           {"channel_of", 1},       {"block", 40},
+                 {"missing", {1}},     {"since_ms", 900},       {"last_heard_ms", nullptr},
+                 {"address", nullptr}, {"advice", "look there"}};
+  json other = row;
+  other["job"] = 9;
+  other.erase("channel_of");  // Of an earlier release.
+  const json rows{row, other};
+  EXPECT_EQ(who_rows(rows, std::nullopt), rows);
+  EXPECT_EQ(who_rows(rows, 1), json::array({row}));
+  EXPECT_EQ(who_rows(rows, 2), json::array({row}));
+  EXPECT_EQ(who_rows(rows, 9), json::array({other}));
+  EXPECT_EQ(who_rows(rows, 3), json::array());
+  EXPECT_THAT(who_text(rows), HasSubstr("\n     channel 1 of job 1: look there\n"));
+  EXPECT_THAT(who_text(rows), HasSubstr("\n     look there\n"));
+}
+
+TEST(StatusCommand, TableTellsChannelsFromJobs) {
+  json status = status_at(12, 50);
+  add_rates(status, status_at(10, 10));
+  EXPECT_THAT(status_text(status), Not(HasSubstr("channel of")));
+  json channel = status["jobs"][0];
+  channel["id"] = 8;
+  channel["channel_of"] = 7;
+  status["jobs"].push_back(channel);
+  const std::string text = status_text(status);
+  EXPECT_THAT(text, HasSubstr("   degraded  channel of\n"));
+  EXPECT_THAT(text, HasSubstr("    12.50 %           -\n"));
+  EXPECT_THAT(text, HasSubstr("    12.50 %           7\n"));
+  EXPECT_THAT(status_text(status, 80), HasSubstr("channel of"));
+}
+
 TEST(WhoCommand, TextNamesRanksOrSaysThatThereAreNone) {
   EXPECT_EQ(who_text(json::array()), "no job waits for a rank\n");
   const std::string text = who_text({{{"job", 1},

@@ -22,6 +22,15 @@ PlanReport report_for(PlanFlags flags) {
 // 125 MB take 1 s on a link, and 98 bytes of headers come with each 1408.
 constexpr double kTensorSeconds = 1506.0 / 1408;
 
+// (1500 - 40 - 8 - 64) / 4 gradients; 118 bytes of headers come with their 1388.
+TEST(PlanReport, PacketsHaveTheFamilyOfTheFirstAddress) {
+  const PlanReport report = report_for({.workers = "[::1],[::2]"});
+  EXPECT_EQ(report.gradients, 347U);
+  EXPECT_DOUBLE_EQ(report.tensor.wire_ratio, 1506.0 / 1388);
+  EXPECT_EQ(report_for({.workers = "10.0.0.1,10.0.0.2"}).gradients, 352U);
+  EXPECT_EQ(report_for({.workers = "one,two"}).gradients, 352U);
+}
+
 TEST(PlanReport, JsonHoldsThePlan) {
   const auto json = as_json(report_for({.workers = "4", .servers = "2"}));
   EXPECT_DOUBLE_EQ(json["wire_ratio"], kTensorSeconds);

@@ -164,7 +164,7 @@ struct Exact {
 
 struct Reduced {
   std::vector<float> result;
-  int8_t exponent = 0;     ///< Of the block, as agreed.
+  int8_t exponent = 0;     ///< Agreed exponent of the block.
   bool imprecise = false;  ///< Some rank reported it.
 };
 

@@ -29,7 +29,7 @@ struct Case {
 struct Counts {
   /// Contributions of healthy ranks that are missing from results, summed over the healthy ranks.
   uint64_t degraded_by_loss_alone = 0;
-  uint64_t probes = 0;  ///< Of all healthy ranks.
+  uint64_t probes = 0;  ///< Probes of all healthy ranks.
   uint64_t retransmitted = 0;
   Duration took;
 };

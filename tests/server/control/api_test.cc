@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <latch>
 #include <map>
 #include <stdexcept>
@@ -136,12 +137,34 @@ TEST_F(ApiTest, WhoNamesRankBlockAgeAndAddress) {
   const json rows = get("/v1/who")["rows"];
   ASSERT_EQ(rows.size(), 1U);
   EXPECT_EQ(rows[0]["job"], 4);
+  EXPECT_EQ(rows[0]["channel_of"], 4);
   EXPECT_EQ(rows[0]["block"], 9);
   EXPECT_EQ(rows[0]["missing"], json({1}));
   EXPECT_EQ(rows[0]["since_ms"], 500);
   EXPECT_EQ(rows[0]["last_heard_ms"], 600);
   EXPECT_EQ(rows[0]["address"], "10.0.0.2:4000");
   EXPECT_FALSE(rows[0]["advice"].get<std::string>().empty());
+}
+
+TEST_F(ApiTest, RowsOfAChannelNameTheConfiguredJob) {
+  const Api api({.name = "box",
+                 .version = "1.2",
+                 .snapshot =
+                     [] {
+                       server::Snapshot snapshot = example();
+                       snapshot.jobs[0].channel = 1;  // Job 3 has the channels 3 and 4.
+                       return snapshot;
+                     },
+                 .is_ready = [] { return true; },
+                 .settings = json::object()});
+  const auto ask = [&api](const char* path) {
+    return json::parse(api.handle({.method = "GET", .path = path}).body);
+  };
+  EXPECT_EQ(ask("/v1/who")["rows"][0]["job"], 4);
+  EXPECT_EQ(ask("/v1/who")["rows"][0]["channel_of"], 3);
+  EXPECT_EQ(ask("/v1/jobs")["jobs"][0]["channel_of"], 3);
+  EXPECT_EQ(ask("/v1/jobs/4")["channel_of"], 3);
+  EXPECT_EQ(ask("/v1/status")["jobs"][0]["channel_of"], 3);
 }
 
 TEST_F(ApiTest, OtherPagesHaveTheirPart) {
@@ -297,7 +320,9 @@ TEST_F(ApiTest, AnswersWhatAsksNoCoreWhileOneHangs) {
                  .snapshot = hanging_snapshot,
                  .is_ready = [] { return true; },
                  .settings = json::object(),
-                 .jobs = &jobs});
+                 .jobs = &jobs,
+                 .history = &history_,
+                 .recorder = &recorder_});
   const auto status_of = [&api](const char* path) {
     return api.handle({.method = "GET", .path = path}).status;
   };
@@ -308,10 +333,18 @@ TEST_F(ApiTest, AnswersWhatAsksNoCoreWhileOneHangs) {
     }
     waiting.wait();
     EXPECT_EQ(status_of("/healthz"), 503);
+    // One wait of kCoresWithin is enough: further requests delay no answer behind them.
+    const auto asked_at = std::chrono::steady_clock::now();
+    for (uint32_t i = 0; i < 10; i++) EXPECT_EQ(status_of("/v1/status"), 503);
+    EXPECT_LT(std::chrono::steady_clock::now() - asked_at, kCoresWithin);
+    EXPECT_EQ(status_of("/v1/history"), 200);
+    EXPECT_EQ(status_of("/v1/history/4"), 200);
+    EXPECT_EQ(status_of("/v1/recorder"), 200);
     EXPECT_EQ(status_of("/readyz"), 200);
-    EXPECT_EQ(status_of("/v1/recording"), 404);  // This server has no recorder.
+    EXPECT_EQ(status_of("/v1/recording"), 200);
     hang.count_down();
   }
+  // A free thread ends the refusals.
   EXPECT_EQ(status_of("/healthz"), 200);
 }
 

@@ -34,7 +34,7 @@ using server::socket_path;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-/// How soon a thread notices that it must end.
+/// Longest time until a thread notices that it must end.
 constexpr int kLookAgainMs = 10;
 
 Reply echo(const Request& request) {

@@ -93,6 +93,7 @@ TEST(Metrics, TextHasEveryPartOfTheServer) {
         "tributary_job_members{job=\"4\"} 1\n",
         "tributary_job_waits{job=\"4\"} 1\n",
         "tributary_directory_plans_total{job=\"4\"} 3\n",
+        "Time of an all-reduce of 100 MB by the current plan.\n",
         "tributary_directory_predicted_seconds{job=\"4\"} 0.25\n",
         "tributary_directory_aggregator_answers{job=\"4\",aggregator=\"10.0.0.1:12000\"} 1\n",
         "tributary_directory_aggregator_answers{job=\"4\",aggregator=\"10.0.0.2:12000\"} 0\n",

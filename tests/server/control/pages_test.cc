@@ -214,6 +214,40 @@ std::string dashboard_of(const server::Snapshot& snapshot) {
   return Pages(api).handle({.method = "GET", .path = "/"}).body;
 }
 
+// Job 4 has the channels 4 and 5. Only channel 5 lacks rank 1.
+TEST(PagesOfChannels, PageOfAJobHasTheWaitsOfAllItsChannels) {
+  server::Snapshot snapshot = example();
+  snapshot.jobs.push_back(snapshot.jobs[0]);
+  snapshot.jobs[0].blocks.clear();
+  snapshot.jobs[0].sources[1].waited_for = true;
+  snapshot.jobs[1].config.id = 5;
+  snapshot.jobs[1].channel = 1;
+  snapshot.jobs.push_back(snapshot.jobs[1]);  // A job of its own.
+  snapshot.jobs[2].config.id = 6;
+  snapshot.jobs[2].channel = 0;
+  const Api api{{.name = "box",
+                 .version = "1",
+                 .snapshot = [&snapshot] { return snapshot; },
+                 .is_ready = [] { return true; },
+                 .settings = {}}};
+  const auto page_of = [&api](const char* path) {
+    return Pages(api).handle({.method = "GET", .path = path}).body;
+  };
+  const char* const kWait = "<td>5</td><td class=\"bad\">1</td><td>500 ms</td>";
+  for (const char* path : {"/jobs/4", "/jobs/5"}) {
+    const std::string page = page_of(path);
+    for (const char* part : {kWait, "<a href=\"/jobs/4\">", "<a href=\"/jobs/5\">",
+                             "Job 4 has 2 channels, each a row above."}) {
+      EXPECT_THAT(page, HasSubstr(part)) << path;
+    }
+    EXPECT_THAT(page, Not(HasSubstr("/jobs/6")));
+  }
+  EXPECT_THAT(page_of("/jobs/4"), HasSubstr("about channel 0, which has the id 4."));
+  EXPECT_THAT(page_of("/jobs/5"), HasSubstr("about channel 1, which has the id 5."));
+  EXPECT_THAT(page_of("/jobs/6"), Not(HasSubstr("channels")));
+  EXPECT_THAT(page_of("/jobs/6"), Not(HasSubstr(kWait)));
+}
+
 TEST(PagesOfOthers, SwitchmlHasSessionsInsteadOfJobs) {
   server::Snapshot snapshot;
   snapshot.service = "switchml";

@@ -253,6 +253,44 @@ TEST_F(EventReporterTest, LongWaitNamesTheRankOnceAndItsEnd) {
               ElementsAre(R"({"level":"info","event":"rank_wait_over","job":1,"rank":1})"));
 }
 
+/// A server whose snapshot a test makes.
+struct MadeServer : ObservedServer {
+  Snapshot snapshot() override {
+    snapshots++;
+    return made;
+  }
+  Snapshot made;
+  uint32_t snapshots = 0;
+};
+
+// Level error: 5 packets are refused, dropped and answered with resets. Level info: 3 more.
+TEST_F(EventReporterTest, CountsOfATimeWithoutTheirLinesAreLeftOut) {
+  MadeServer server;
+  server.made = snapshot();
+  const auto grow = [&server](uint64_t packets) {
+    server.made.add(Outcome::kWrongKey, {packets, 0});
+    server.made.add(Outcome::kResetSent, {packets, 0});
+    server.made.ports[0].rx_truncated += packets;
+  };
+  reporter_.compare_if_logged(server);
+  EXPECT_EQ(server.snapshots, 1U);
+  log_.set_level(LogLevel::kError);
+  grow(5);
+  reporter_.compare_if_logged(server);
+  EXPECT_EQ(server.snapshots, 1U);  // Nobody asks the cores for lines that nobody writes.
+  log_.set_level(LogLevel::kInfo);
+  reporter_.compare_if_logged(server);
+  EXPECT_THAT(lines(), IsEmpty());
+  grow(3);
+  reporter_.compare_if_logged(server);
+  EXPECT_THAT(
+      lines(),
+      ElementsAre(
+          R"({"level":"warn","event":"packets_refused","reason":"wrong_key","packets":3})",
+          R"({"level":"warn","event":"packets_dropped","reason":"rx_truncated","packets":3})",
+          R"({"level":"info","event":"session_unknown","packets":3})"));
+}
+
 TEST_F(EventReporterTest, LostEventsAreCounted) {
   reporter_.report_lost(0);
   EXPECT_THAT(lines(), IsEmpty());
