@@ -14,8 +14,11 @@ using host::Status;
 /// Time from an aggregator's end until every rank that waits for it hears of it. Source:
 /// docs/many-aggregators.md.
 constexpr Duration kToldWithin = seconds(1);
-/// The same for an aggregator that is silent. A rank asks every 100 ms, so each of the watch's
-/// steps may end that much later.
+/// Added where refusals may be lost: after the first six, a machine sends one a second
+/// (lab/faults/refusals.h).
+constexpr Duration kLostRefusal = seconds(1);
+/// As kToldWithin, for an aggregator that is silent. A rank asks every 100 ms, so each of the
+/// watch's steps may end that much later.
 constexpr Duration kToldOfSilenceWithin = host::kSilentSessionFor + milliseconds(500);
 /// After this time, no packet of a silent aggregator is on its way.
 constexpr Duration kSettlesWithin = milliseconds(50);
@@ -56,10 +59,12 @@ void ShardJudge::on_crash(uint32_t aggregator, bool refuses) {
   crashes_[aggregator]++;
   // A machine sends few refusals, and its first crash may have used them up.
   if (!refuses || !is_prompt_ || crashes_[aggregator] > 1) return;
-  world_.at(world_.core().now() + kToldWithin,
-            [this, aggregator, waiting = waiting_for(aggregator)] {
+  const bool loses = plan_.links.loss + plan_.links.corrupt + plan_.scramble > 0;
+  const Duration within = loses ? kToldWithin + kLostRefusal : kToldWithin;
+  world_.at(world_.core().now() + within,
+            [this, aggregator, within, waiting = waiting_for(aggregator)] {
               if (crashes_[aggregator] > 1 || world_.server(aggregator)->runs()) return;
-              check_told(aggregator, waiting, kToldWithin);
+              check_told(aggregator, waiting, within);
             });
 }
 
