@@ -200,7 +200,9 @@ microcode::Subroutine<void, M> check_age(M& m, TelemetryState& state, Outbox& bo
       config.export_on_fin && (age.tcp_flags & (wire::kTcpFin | wire::kTcpRst)) != 0;
   const bool has_packets = age.first_at != UINT64_MAX;
   const bool is_old = has_packets && m.now() - instant_of(age.first_at) >= config.active_timeout;
-  const bool is_idle = is_old && m.now() - instant_of(age.last_at) >= config.inactive_timeout;
+  // The last time is 0 while the span's first packet is being counted.
+  const bool is_idle =
+      is_old && age.last_at != 0 && m.now() - instant_of(age.last_at) >= config.inactive_timeout;
   if (!has_ended && !age.draining && !is_old) co_return;
   if (!co_await open_message(m, state, box)) co_return;
   if (has_ended && co_await remove_flow(m, state, box, slot, wire::FlowEndReason::kEndOfFlow)) {
