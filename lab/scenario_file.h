@@ -89,7 +89,7 @@ struct Setting {
                                          std::span<const Setting> settings);
 /// Refuses the first of the settings that has no effect in any of the scenarios: those of a figure,
 /// a sweep or a comparison, or the jobs of a network, where a value may matter in some only.
-/// @param each What a scenario is called in messages.
+/// @param each The noun for a scenario in messages: "run", "point", "job".
 [[nodiscard]] Result<void> check_effects(std::span<const Scenario* const> scenarios,
                                          std::span<const Setting> settings,
                                          std::string_view each = "run");

@@ -80,7 +80,7 @@ class CaptureOutput {
   MessageHandler handler_;
   Observer observer_;
   bool writer_failed_ = false;
-  std::optional<Error> problem_;  ///< The first.
+  std::optional<Error> problem_;  ///< The first failure.
   Counts counts_;
 };
 

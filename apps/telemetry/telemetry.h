@@ -128,8 +128,8 @@ struct RemovedFlow {
 /// The reply to a timer thread's read of a record.
 struct FlowAge {
   bool draining = false;
-  uint64_t first_at = UINT64_MAX;
-  uint64_t last_at = 0;
+  uint64_t first_at = UINT64_MAX;  ///< Word of the first arrival; UINT64_MAX: no packet.
+  uint64_t last_at = 0;            ///< Word of the latest; 0: the first packet is being counted.
   uint64_t tcp_flags = 0;
 };
 

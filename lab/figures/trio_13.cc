@@ -198,8 +198,8 @@ class ModelRows {
   /// @param free The speed-up of free mitigation.
   [[nodiscard]] std::string cause_of(size_t way, Cell trio, const Sample& free) const {
     std::vector<SettingValue> settings;
-    for (const FavourableCells& kind : favourable_) {
-      settings.push_back(value_of_kind(kind, way));
+    for (const FavourableCells& cells : favourable_) {
+      settings.push_back(value_of_setting(cells, way));
     }
     const CatchUp catch_up = kStragglingSystems[kTrioSkip + way].catch_up;
     const double windows =
@@ -216,31 +216,31 @@ class ModelRows {
   }
 
   void add_favourable() {
-    for (const FavourableCells& kind : favourable_) {
-      const FavourableSetting& setting = *kind.setting;
+    for (const FavourableCells& cells : favourable_) {
+      const FavourableSetting& setting = *cells.setting;
       for (const size_t way : {kSkip, kCompute}) {
         FigureRow& row =
             add_row(fmt::format("speed-up {}, {}", kWays[way], setting.name), setting.percent,
-                    kind.trio[way], ratio_over(kind.waiting, kind.trio[way], iteration_ms), "x");
+                    cells.trio[way], ratio_over(cells.waiting, cells.trio[way], iteration_ms), "x");
         if (!setting.is_papers()) continue;
-        compare_with_paper(options_, row, model_.speedup, cause_of_kind(kind, way));
+        compare_with_paper(options_, row, model_.speedup, cause_of(cells, way));
       }
     }
   }
 
-  [[nodiscard]] static SettingValue value_of_kind(const FavourableCells& kind, size_t way) {
-    return value_with(*kind.setting, ratio_over(kind.waiting, kind.trio[way], iteration_ms),
-                      shares_over(kind.trio[way]));
+  [[nodiscard]] static SettingValue value_of_setting(const FavourableCells& cells, size_t way) {
+    return value_with(*cells.setting, ratio_over(cells.waiting, cells.trio[way], iteration_ms),
+                      shares_over(cells.trio[way]));
   }
 
-  /// Returns why a favourable setting differs from the paper's value, and what a probability that
-  /// the paper does not have gives.
-  [[nodiscard]] std::string cause_of_kind(const FavourableCells& kind, size_t way) const {
+  /// Returns why a favourable setting differs from the paper's value, and the value at p = 20 %,
+  /// which the paper does not have.
+  [[nodiscard]] std::string cause_of(const FavourableCells& cells, size_t way) const {
     std::vector<SettingValue> others;
     for (const FavourableCells& other : favourable_) {
-      if (!other.setting->is_papers()) others.push_back(value_of_kind(other, way));
+      if (!other.setting->is_papers()) others.push_back(value_of_setting(other, way));
     }
-    return cause_with_settings(cause_with(*kind.setting, shares_over(kind.trio[way])),
+    return cause_with_settings(cause_with(*cells.setting, shares_over(cells.trio[way])),
                                model_.speedup, others);
   }
 

@@ -91,6 +91,16 @@ class LeaveWithMitigation {
   std::vector<Member> members_;
 };
 
+/// Starts a block that lacks the leaver, and expects the notice at both others when it ages out.
+void expect_notice_when_aged_out(LeaveWithMitigation& job, uint32_t block) {
+  job.contribute(0, block);
+  job.contribute(1, block);
+  job.pass(kTimeout * 2);
+  const auto sent = job.take();
+  EXPECT_TRUE(LeaveWithMitigation::names_leaver(sent, 0)) << block;
+  EXPECT_TRUE(LeaveWithMitigation::names_leaver(sent, 1)) << block;
+}
+
 TEST(LeaveWithMitigation, AnswersAMemberThatWaitsForTheOneThatLeft) {
   for (const uint32_t block : {1U, kOnCore1 + 1}) {
     LeaveWithMitigation job(Silence::kEnd);
@@ -106,12 +116,7 @@ TEST(LeaveWithMitigation, TellsAllWhenTheBlockAgesOut) {
   for (const uint32_t block : {1U, kOnCore1 + 1}) {
     LeaveWithMitigation job(Silence::kEnd);
     job.leave(kLeaver);
-    job.contribute(0, block);
-    job.contribute(1, block);
-    job.pass(kTimeout * 2);
-    const auto sent = job.take();
-    EXPECT_TRUE(LeaveWithMitigation::names_leaver(sent, 0)) << block;
-    EXPECT_TRUE(LeaveWithMitigation::names_leaver(sent, 1)) << block;
+    expect_notice_when_aged_out(job, block);
   }
 }
 
@@ -127,12 +132,7 @@ TEST(LeaveWithMitigation, TellsThatAPermanentStragglerHasLeft) {
     job.leave(kLeaver);
     static_cast<void>(job.take());
     job.pass(seconds(2));  // The infrequent timer, which judges sources, has run.
-    job.contribute(0, block);
-    job.contribute(1, block);
-    job.pass(kTimeout * 2);
-    const auto sent = job.take();
-    EXPECT_TRUE(LeaveWithMitigation::names_leaver(sent, 0)) << block;
-    EXPECT_TRUE(LeaveWithMitigation::names_leaver(sent, 1)) << block;
+    expect_notice_when_aged_out(job, block);
   }
 }
 

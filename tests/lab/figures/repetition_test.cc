@@ -82,7 +82,7 @@ TEST(Repetition, SharesAreMeans) {
   EXPECT_DOUBLE_EQ(shares.skipped, 0.1);
 }
 
-/// Returns three runs, of which a worker left two: after 7 and after 8 iterations.
+/// Returns three runs. In two of them a worker left, after 7 and after 8 iterations.
 std::vector<PointOutcome> with_dropouts() {
   std::vector<PointOutcome> cell(3);
   for (PointOutcome& outcome : cell) outcome.result.workers.resize(6);
