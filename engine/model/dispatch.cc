@@ -1,109 +1,132 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/model/dispatch.h"
 
-#include <algorithm>
-#include <bit>
+#include <tuple>
 
 #include "base/assert.h"
 
 namespace tributary::engine {
+namespace {
+
+constexpr uint32_t kBits = PpeGroup::kBits;
+
+/// Returns the lowest `count` flags that are set, or all if there are fewer.
+uint64_t first_of(uint64_t flags, uint32_t count) {
+  uint64_t left = flags;
+  for (uint32_t i = 0; i < count && left != 0; i++) left &= left - 1;
+  return flags & ~left;
+}
+
+}  // namespace
 
 AvailabilityDispatch::AvailabilityDispatch(const Config& config)
     : config_(config),
-      words_((config.ppe_count + kBitsPerWord - 1) / kBitsPerWord),
-      busy_(config.ppe_count),
-      load_(config.ppe_count),
-      ppes_with_(size_t{config.threads_each + 1} * words_),
-      count_with_(config.threads_each + 1) {
+      plane_count_(static_cast<uint32_t>(std::bit_width(config.threads_each))),
+      loads_((config.ppe_count + kBits - 1) / kBits),
+      lowest_(loads_.size()),
+      numbers_(config.ppe_count) {
   TRIB_ASSERT(config.ppe_count > 0);
   TRIB_ASSERT(config.threads_each > 0 && config.threads_each <= kThreadsEachMax);
-  for (uint32_t ppe = 0; ppe < config.ppe_count; ppe++) {
-    ppes_with_[ppe / kBitsPerWord] |= uint64_t{1} << (ppe % kBitsPerWord);
-  }
-  count_with_[0] = config.ppe_count;
 }
 
-uint32_t AvailabilityDispatch::next_with(uint32_t load, uint32_t from) const {
-  const uint64_t* set = &ppes_with_[size_t{load} * words_];
-  // The loop may visit the first word twice: first its bits from `from` on, then all of it.
-  uint64_t in_range = ~uint64_t{0} << (from % kBitsPerWord);
-  for (uint32_t word = from / kBitsPerWord;; word = word + 1 == words_ ? 0 : word + 1) {
-    const uint64_t found = set[word] & in_range;
-    if (found != 0) return word * kBitsPerWord + static_cast<uint32_t>(std::countr_zero(found));
+uint32_t AvailabilityDispatch::load(uint32_t ppe) const {
+  uint32_t load = 0;
+  for (uint32_t plane = 0; plane < std::tuple_size_v<Planes>; plane++) {
+    load |= static_cast<uint32_t>(loads_[ppe / kBits][plane] >> (ppe % kBits) & 1) << plane;
+  }
+  return load;
+}
+
+void AvailabilityDispatch::find_lowest() {
+  const size_t words = lowest_.size();
+  for (size_t word = 0; word < words; word++) lowest_[word] = ~uint64_t{0};
+  const uint32_t in_last_word = (config_.ppe_count - 1) % kBits + 1;
+  lowest_.back() >>= kBits - in_last_word;
+  // From the highest bit of the loads on, a PPE without it is below all PPEs with it.
+  for (uint32_t plane = plane_count_; plane-- > 0;) {
+    uint64_t without = 0;
+    for (size_t word = 0; word < words; word++) without |= lowest_[word] & ~loads_[word][plane];
+    if (without == 0) continue;
+    for (size_t word = 0; word < words; word++) lowest_[word] &= ~loads_[word][plane];
+  }
+  lowest_count_ = 0;
+  for (size_t word = 0; word < words; word++) {
+    lowest_count_ += static_cast<uint32_t>(std::popcount(lowest_[word]));
+  }
+}
+
+PpeGroup AvailabilityDispatch::next_lowest() const {
+  uint32_t word = next_ppe_ / kBits;
+  // The loop may visit the first word twice: first its flags from next_ppe_ on, then all of them.
+  uint64_t in_range = ~uint64_t{0} << (next_ppe_ % kBits);
+  while ((lowest_[word] & in_range) == 0) {
     in_range = ~uint64_t{0};
+    word = word + 1 == lowest_.size() ? 0 : word + 1;
   }
+  return {word, lowest_[word] & in_range};
 }
 
-uint32_t AvailabilityDispatch::start_in_word(uint32_t count, std::vector<PpeThread>& to) {
-  const uint32_t load = lowest_load_;
-  const uint32_t first = next_with(load, next_ppe_);
-  const uint32_t word = first / kBitsPerWord;
-  uint64_t& set = ppes_with_[size_t{load} * words_ + word];
-  const uint64_t in_range = set & ~uint64_t{0} << (first % kBitsPerWord);
-  uint64_t left = in_range;
-  uint32_t taken = 0;
-  for (; left != 0 && taken < count; left &= left - 1) {
-    const uint32_t ppe = word * kBitsPerWord + static_cast<uint32_t>(std::countr_zero(left));
-    const auto thread = static_cast<uint32_t>(std::countr_one(busy_[ppe]));
-    busy_[ppe] |= uint64_t{1} << thread;
-    load_[ppe] = load + 1;
-    to.push_back({ppe, thread});
-    taken++;
+PpeGroup AvailabilityDispatch::start_group(uint32_t count) {
+  if (lowest_count_ == 0) find_lowest();
+  PpeGroup group = next_lowest();
+  group.ppes = first_of(group.ppes, count);
+  lowest_[group.word] &= ~group.ppes;
+  lowest_count_ -= static_cast<uint32_t>(std::popcount(group.ppes));
+  add_one(loads_[group.word], group.ppes);
+  next_ppe_ = group.word * kBits + static_cast<uint32_t>(std::bit_width(group.ppes));
+  if (next_ppe_ == config_.ppe_count) next_ppe_ = 0;
+  return group;
+}
+
+void AvailabilityDispatch::start(uint32_t count, TakenThreads& to) {
+  TRIB_ASSERT(to.empty() && count > 0);
+  TRIB_ASSERT(count <= config_.ppe_count * config_.threads_each - busy_count_);
+  for (uint32_t left = count; left > 0;) {
+    to.groups.push_back(start_group(left));
+    left -= static_cast<uint32_t>(std::popcount(to.groups.back().ppes));
   }
-  const uint64_t moved = in_range & ~left;
-  set &= ~moved;
-  ppes_with_[size_t{load + 1} * words_ + word] |= moved;
-  count_with_[load] -= taken;
-  count_with_[load + 1] += taken;
-  while (count_with_[lowest_load_] == 0) lowest_load_++;
-  next_ppe_ = to.back().ppe + 1 == config_.ppe_count ? 0 : to.back().ppe + 1;
-  busy_count_ += taken;
-  return taken;
+  const PpeGroup& first = to.groups.front();
+  to.first.ppe = first.word * kBits + static_cast<uint32_t>(std::countr_zero(first.ppes));
+  to.first.thread = take_number(to.first.ppe);
+  to.count = count;
+  busy_count_ += count;
 }
 
-void AvailabilityDispatch::start(uint32_t count, std::vector<PpeThread>& to) {
-  while (count > 0) {
-    TRIB_ASSERT(lowest_load_ < config_.threads_each);
-    count -= start_in_word(count, to);
+void AvailabilityDispatch::finish(const TakenThreads& threads) {
+  TRIB_ASSERT(threads.first.ppe < config_.ppe_count);
+  const uint64_t number = uint64_t{1} << threads.first.thread;
+  TRIB_ASSERT((numbers_[threads.first.ppe] & number) != 0);
+  numbers_[threads.first.ppe] &= ~number;
+  for (const PpeGroup& group : threads.groups) subtract_one(loads_[group.word], group.ppes);
+  lowest_count_ = 0;
+  busy_count_ -= threads.count;
+}
+
+uint32_t AvailabilityDispatch::take_number(uint32_t ppe) {
+  const auto number = static_cast<uint32_t>(std::countr_one(numbers_[ppe]));
+  TRIB_ASSERT(number < config_.threads_each);
+  numbers_[ppe] |= uint64_t{1} << number;
+  return number;
+}
+
+void AvailabilityDispatch::add_one(Planes& planes, uint64_t ppes) {
+  uint64_t carry = ppes;
+  for (uint64_t& plane : planes) {
+    const uint64_t both = plane & carry;
+    plane ^= carry;
+    carry = both;
   }
+  TRIB_ASSERT(carry == 0);
 }
 
-std::optional<PpeThread> AvailabilityDispatch::start() {
-  if (lowest_load_ == config_.threads_each) return std::nullopt;
-  started_.clear();
-  start(1, started_);
-  return started_.front();
-}
-
-void AvailabilityDispatch::finish(std::span<const PpeThread> threads) {
-  while (!threads.empty()) threads = threads.subspan(finish_in_word(threads));
-}
-
-size_t AvailabilityDispatch::finish_in_word(std::span<const PpeThread> threads) {
-  TRIB_ASSERT(threads.front().ppe < config_.ppe_count);
-  const uint32_t word = threads.front().ppe / kBitsPerWord;
-  const uint32_t load_before = load(threads.front().ppe);
-  uint64_t moved = 0;
-  uint32_t given = 0;
-  for (const PpeThread& thread : threads) {
-    TRIB_ASSERT(thread.ppe < config_.ppe_count && thread.thread < config_.threads_each);
-    // A PPE that has given a thread already has another load.
-    if (thread.ppe / kBitsPerWord != word || load_[thread.ppe] != load_before) break;
-    const uint64_t bit = uint64_t{1} << thread.thread;
-    TRIB_ASSERT((busy_[thread.ppe] & bit) != 0);
-    busy_[thread.ppe] &= ~bit;
-    load_[thread.ppe] = load_before - 1;
-    moved |= uint64_t{1} << (thread.ppe % kBitsPerWord);
-    given++;
+void AvailabilityDispatch::subtract_one(Planes& planes, uint64_t ppes) {
+  uint64_t borrow = ppes;
+  for (uint64_t& plane : planes) {
+    const uint64_t lacking = borrow & ~plane;
+    plane ^= borrow;
+    borrow = lacking;
   }
-  uint64_t* const sets = &ppes_with_[size_t{load_before} * words_ + word];
-  *sets &= ~moved;
-  *(sets - words_) |= moved;
-  count_with_[load_before] -= given;
-  count_with_[load_before - 1] += given;
-  lowest_load_ = std::min(lowest_load_, load_before - 1);
-  busy_count_ -= given;
-  return given;
+  TRIB_ASSERT(borrow == 0);
 }
 
 }  // namespace tributary::engine

@@ -7,14 +7,14 @@
 ///          circle after the last choice. The paper does not define ties ("assumed"); this rule is
 ///          deterministic and spreads the first packets.
 /// Threads: Owned by one engine thread.
-/// Errors:  If no thread is free, start() returns nullopt and the packet waits.
-/// Memory:  All of it is taken in the constructors.
+/// Memory:  All of it is taken in the constructor; TakenThreads keep their capacity.
 /// Tests:   tests/engine/model/dispatch_test.cc
 #pragma once
 
+#include <array>
+#include <bit>
+#include <cstddef>
 #include <cstdint>
-#include <optional>
-#include <span>
 #include <vector>
 
 namespace tributary::engine {
@@ -27,53 +27,86 @@ struct PpeThread {
   friend bool operator==(const PpeThread&, const PpeThread&) = default;
 };
 
+/// PPEs whose flags lie in one word.
+struct PpeGroup {
+  static constexpr uint32_t kBits = 64;
+
+  uint32_t word = 0;
+  uint64_t ppes = 0;  ///< Bit b: PPE word * kBits + b.
+};
+
+/// The threads that a packet or a train takes.
+struct TakenThreads {
+  PpeThread first;               ///< Only the first one has a number, for traces.
+  uint32_t count = 0;            ///< 0: none.
+  std::vector<PpeGroup> groups;  ///< A PPE is in as many groups as it has threads here.
+
+  [[nodiscard]] bool empty() const { return count == 0; }
+  void clear() {
+    count = 0;
+    groups.clear();
+  }
+  /// Calls visit(PPE) for each thread.
+  template <class F>
+  void for_each_ppe(F&& visit) const {
+    for (const PpeGroup& group : groups) {
+      for (uint64_t left = group.ppes; left != 0; left &= left - 1) {
+        visit(group.word * PpeGroup::kBits + static_cast<uint32_t>(std::countr_zero(left)));
+      }
+    }
+  }
+};
+
 /// Chooses the PPE with the fewest threads at work. Among equals it takes the next one after the
 /// PPE chosen last, round-robin. The paper does not say how ties are broken ("assumed"); this rule
 /// is deterministic and spreads the first packets.
+///
+/// Counts threads bit by bit: one word holds the same bit of 64 PPEs' counts. So the threads of a
+/// train start and finish in a few operations.
 class AvailabilityDispatch {
  public:
   struct Config {
     uint32_t ppe_count = 0;     ///< At least 1.
     uint32_t threads_each = 0;  ///< 1 to kThreadsEachMax.
   };
-  /// A PPE has "tens of threads" (Trio paper §2.1); they fit one word of flags.
+  /// A PPE has "tens of threads" (Trio paper §2.1); their numbers fit one word of flags.
   static constexpr uint32_t kThreadsEachMax = 64;
 
   explicit AvailabilityDispatch(const Config& config);
 
-  /// Takes a thread for the next packet: the lowest free one of the chosen PPE.
-  /// @return nullopt while all threads of all PPEs work.
-  [[nodiscard]] std::optional<PpeThread> start();
-  /// Appends a thread for each of `count` packets to `to`, as `count` calls of start() would choose
-  /// them. @pre so many are free.
-  void start(uint32_t count, std::vector<PpeThread>& to);
-  /// Frees threads that start() returned. @pre none of them is free.
-  void finish(std::span<const PpeThread> threads);
+  /// Takes a thread for each of `count` packets, one after the other.
+  /// @param to Receives them. @pre It is empty; count is at least 1, and so many threads are free.
+  void start(uint32_t count, TakenThreads& to);
+  /// Frees threads that start() has taken. @pre They are not free.
+  void finish(const TakenThreads& threads);
 
   /// Returns the number of threads at work on a PPE.
-  [[nodiscard]] uint32_t load(uint32_t ppe) const { return load_[ppe]; }
+  [[nodiscard]] uint32_t load(uint32_t ppe) const;
   [[nodiscard]] uint32_t busy_count() const { return busy_count_; }
 
  private:
-  static constexpr uint32_t kBitsPerWord = 64;
+  /// Bit p of the loads of 64 PPEs is plane p.
+  using Planes = std::array<uint64_t, std::bit_width(kThreadsEachMax)>;
 
-  /// Takes up to `count` threads of PPEs whose bits lie in one word. @return how many.
-  uint32_t start_in_word(uint32_t count, std::vector<PpeThread>& to);
-  /// Frees the first threads, as far as their PPEs have one load, are distinct and lie in one word
-  /// of a set. @pre threads is not empty. @return how many.
-  size_t finish_in_word(std::span<const PpeThread> threads);
-  /// Returns the first PPE with this load at or after `from`, round-robin. @pre There is one.
-  [[nodiscard]] uint32_t next_with(uint32_t load, uint32_t from) const;
+  /// Takes one thread each of up to `count` PPEs of one word.
+  PpeGroup start_group(uint32_t count);
+  /// Fills lowest_ and lowest_count_.
+  void find_lowest();
+  /// Returns the first word from that of next_ppe_ on, round-robin, with a flag in lowest_, and
+  /// these flags. Those of the first word begin with next_ppe_.
+  [[nodiscard]] PpeGroup next_lowest() const;
+  static void add_one(Planes& planes, uint64_t ppes);
+  static void subtract_one(Planes& planes, uint64_t ppes);
+  /// Takes the lowest number that no other first thread of the PPE has.
+  [[nodiscard]] uint32_t take_number(uint32_t ppe);
 
   const Config config_;
-  const uint32_t words_;              ///< In a set of PPEs.
-  std::vector<uint64_t> busy_;        ///< Shape [ppe_count]; bit t: thread t is at work.
-  std::vector<PpeThread> started_;    ///< Scratch of start().
-  std::vector<uint32_t> load_;        ///< Shape [ppe_count]; bits of busy_.
-  std::vector<uint64_t> ppes_with_;   ///< Shape [threads_each + 1][words]: sets of PPEs by load.
-  std::vector<uint32_t> count_with_;  ///< Shape [threads_each + 1].
-  uint32_t lowest_load_ = 0;          ///< Load of the PPE with the fewest busy threads.
-  uint32_t next_ppe_ = 0;             ///< The search among equally loaded PPEs begins here.
+  const uint32_t plane_count_;     ///< Planes in use.
+  std::vector<Planes> loads_;      ///< Shape [words].
+  std::vector<uint64_t> lowest_;   ///< Shape [words]; the PPEs with the lowest load.
+  uint32_t lowest_count_ = 0;      ///< Flags in lowest_; 0: lowest_ is out of date.
+  std::vector<uint64_t> numbers_;  ///< Shape [ppe_count]; bit t: a first thread has the number t.
+  uint32_t next_ppe_ = 0;          ///< The search among equally loaded PPEs begins here.
   uint32_t busy_count_ = 0;
 };
 

@@ -180,10 +180,10 @@ void ModelMachine::on_request(ModelRequest& request) {
 
 Instant ModelMachine::issue(const ModelThread& thread, Instant at, uint32_t count) {
   Instant done_at = at;
-  for (const PpeThread& taken : thread.ppe_threads) {
-    const Instant issued_at = issue_slots_[taken.ppe].reserve(at, parameters_.clock_period * count);
+  thread.ppe_threads.for_each_ppe([&](uint32_t ppe) {
+    const Instant issued_at = issue_slots_[ppe].reserve(at, parameters_.clock_period * count);
     done_at = std::max(done_at, issued_at);
-  }
+  });
   return done_at;
 }
 

@@ -45,8 +45,8 @@ struct ModelThread {
   microcode::ThreadControl control;
   bool has_packet = false;  ///< False: a timer started it.
   ArrivedPacket packet;
-  std::vector<PpeThread> ppe_threads;  ///< `train` of them; empty while the packet waits.
-  bool on_ppe = false;                 ///< Whether ppe_threads are taken.
+  TakenThreads ppe_threads;  ///< `train` of them; empty while the packet waits.
+  bool on_ppe = false;       ///< False: ppe_threads are free again.
 
   // Its progress.
   Instant started_at;

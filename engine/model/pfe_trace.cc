@@ -11,7 +11,7 @@ namespace tributary::engine {
 namespace {
 
 std::string place_text(const ModelThread& thread) {
-  const PpeThread& first = thread.ppe_threads.front();
+  const PpeThread& first = thread.ppe_threads.first;
   return fmt::format("PPE {} thread {}", first.ppe, first.thread);
 }
 
@@ -92,12 +92,12 @@ void PfeCore::trace_departure(const ModelThread& thread, std::span<const std::by
 ThreadView PfeCore::view_of(const ModelThread& thread, const TraceWords& words) {
   ThreadView view{.number = thread.number,
                   .place = {},
-                  .place_count = static_cast<uint32_t>(thread.ppe_threads.size()),
+                  .place_count = thread.ppe_threads.count,
                   .packet = thread.packet.number,
                   .started_at = thread.started_at,
                   .since = thread.local_at,
                   .instructions = thread.instructions};
-  if (!thread.ppe_threads.empty()) view.place = thread.ppe_threads.front();
+  if (!thread.ppe_threads.empty()) view.place = thread.ppe_threads.first;
   if (thread.waiting_on != nullptr) {
     const RequestView request = thread.waiting_on->view();
     view.state = ThreadState::kWaiting;

@@ -51,9 +51,10 @@ class SlotLedger {
     const int64_t at_ticks = at.since_start().ticks();
     const int64_t number = at_ticks >> shift_;
     Slot& slot = slots_[static_cast<uint64_t>(number) & mask_];
-    const int64_t used = slot.used_ticks + work.ticks();
-    if (slot.number == static_cast<uint64_t>(number) && used < int64_t{1} << shift_) [[likely]] {
-      slot.used_ticks = static_cast<uint32_t>(used);
+    const int64_t used = slot.level + work.ticks();
+    if (slot.lap == lap_of(static_cast<uint64_t>(number)) && used < int64_t{1} << shift_)
+        [[likely]] {
+      slot.level = static_cast<uint32_t>(used);
       const int64_t packed = (number << shift_) + used;
       return Instant(Duration::from_ticks(std::max(at_ticks + work.ticks(), packed)));
     }
@@ -67,18 +68,27 @@ class SlotLedger {
   [[nodiscard]] uint64_t overflow_count() const { return overflow_count_; }
 
  private:
+  /// An entry holds one slot of time at a time. Small, because all banks' entries share the cache.
   struct Slot {
-    uint64_t number = UINT64_MAX;  ///< Number of the slot of time that this entry holds.
-    uint32_t used_ticks = 0;
-    uint32_t next_free = 1;  ///< If full: slots to skip, at least, to one with room.
+    uint32_t lap = UINT32_MAX;  ///< lap_of() of the slot that the entry holds.
+    /// Below the slot's width: the used ticks. From the width on the slot is full, and level -
+    /// width + 1 is the number of slots to skip, at least, to one with room.
+    uint32_t level = 0;
   };
 
+  /// Returns how often the ring was used up to this slot. It repeats after 2^32 rings, 267 days.
+  [[nodiscard]] uint32_t lap_of(uint64_t number) const {
+    return static_cast<uint32_t>(number >> slots_shift_);
+  }
   [[nodiscard]] Slot& slot_at(uint64_t number) {
     Slot& slot = slots_[number & mask_];
-    if (slot.number != number) slot = {number, 0, 1};
+    if (slot.lap != lap_of(number)) slot = {lap_of(number), 0};
     return slot;
   }
   [[nodiscard]] uint32_t width_ticks() const { return uint32_t{1} << shift_; }
+  [[nodiscard]] uint32_t used_of(const Slot& slot) const {
+    return std::min(slot.level, width_ticks());
+  }
   /// Returns the slots in kReach.
   [[nodiscard]] uint64_t reach() const { return slots_.size() / 2; }
   [[nodiscard]] Instant reserve_further(Instant at, Duration work);
@@ -93,6 +103,7 @@ class SlotLedger {
   uint32_t shift_ = kSlotShift;  ///< Width of a slot: 2^shift_ ticks.
   std::vector<Slot> slots_;      ///< Shape [power of two].
   uint64_t mask_ = 0;
+  uint32_t slots_shift_ = 0;  ///< The ring has 2^slots_shift_ slots.
   // One run of full slots. Requests for a busy resource often fall inside it, and then need no
   // search. A slot stays full until its time is over.
   uint64_t full_begin_ = 0;

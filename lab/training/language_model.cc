@@ -77,7 +77,7 @@ LanguageModel::LanguageModel(const LanguageModelShape& shape, uint64_t seed)
                0.1F * std::sqrt(3.0F / static_cast<float>(shape.hidden)), prng);
 }
 
-double LanguageModel::forward(const Batch& batch, bool with_derivatives) {
+void LanguageModel::compute_logits(const Batch& batch) {
   const auto size = static_cast<uint32_t>(batch.targets.size());
   TRIB_ASSERT(size != 0 && size % kTileRows == 0);
   TRIB_ASSERT(batch.contexts.size() == size_t{size} * shape_.context);
@@ -99,7 +99,11 @@ double LanguageModel::forward(const Batch& batch, bool with_derivatives) {
   multiply({hidden_.data(), shape_.hidden, 1}, all.data() + layout_.output_weights, logits_.data(),
            size, kByteValues, shape_.hidden);
   add_bias(all.subspan(layout_.output_bias, kByteValues), logits_);
+}
 
+double LanguageModel::forward(const Batch& batch, bool with_derivatives) {
+  compute_logits(batch);
+  const auto size = static_cast<uint32_t>(batch.targets.size());
   double loss_sum = 0.0;
   for (uint32_t i = 0; i < size; i++) {
     const std::span<float> row(logits_.data() + size_t{i} * kByteValues, kByteValues);
@@ -159,13 +163,13 @@ double LanguageModel::forward_backward(const Batch& batch, std::span<float> grad
 double LanguageModel::loss(const Batch& batch) { return forward(batch, false); }
 
 double LanguageModel::top_accuracy(const Batch& batch, uint32_t count) {
-  forward(batch, false);
+  compute_logits(batch);  // They rank as the probabilities do.
   uint32_t hits = 0;
   for (size_t i = 0; i < batch.targets.size(); i++) {
     const std::span<const float> row(logits_.data() + i * kByteValues, kByteValues);
     const float wanted = row[batch.targets[i]];
-    const auto more_likely =
-        std::count_if(row.begin(), row.end(), [wanted](float other) { return other > wanted; });
+    uint32_t more_likely = 0;
+    for (const float other : row) more_likely += other > wanted ? 1 : 0;
     hits += more_likely < count ? 1 : 0;
   }
   return static_cast<double>(hits) / static_cast<double>(batch.targets.size());

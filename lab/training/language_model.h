@@ -67,6 +67,9 @@ class LanguageModel {
   };
   static Layout layout_of(const LanguageModelShape& shape);
 
+  /// Fills logits_.
+  void compute_logits(const Batch& batch);
+  /// Returns the mean loss. Replaces logits_ by the probabilities, or by the derivatives.
   double forward(const Batch& batch, bool with_derivatives);
   void backward_output(uint32_t size, std::span<float> gradients);
   void backward_hidden(const Batch& batch, std::span<float> gradients);
@@ -78,7 +81,7 @@ class LanguageModel {
   // Activations of the last forward pass; derivatives by the same names.
   std::vector<float> input_;       ///< Shape [size][input_count].
   std::vector<float> hidden_;      ///< Shape [size][hidden], after tanh.
-  std::vector<float> logits_;      ///< Shape [size][256]; after forward() d loss / d logits.
+  std::vector<float> logits_;      ///< Shape [size][256]; after forward() as stated there.
   std::vector<float> d_hidden_;    ///< Shape [size][hidden], before tanh.
   std::vector<float> d_input_;     ///< Shape [size][input_count].
   std::vector<float> transposed_;  ///< Room for either weight matrix, transposed.
