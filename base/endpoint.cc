@@ -13,7 +13,8 @@
 namespace tributary {
 namespace {
 
-constexpr std::array<uint8_t, 12> kMappedPrefix{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+constexpr std::array<uint8_t, kMappedPrefixBytes> kMappedPrefix{0, 0, 0, 0, 0,    0,
+                                                                0, 0, 0, 0, 0xff, 0xff};
 
 /// Returns "%eth0" for the interface of a link-local or multicast address, or its number if it is
 /// gone.
@@ -40,7 +41,8 @@ Endpoint Endpoint::ipv4(uint32_t host_order_address, uint16_t port) {
   Endpoint endpoint;
   std::copy(kMappedPrefix.begin(), kMappedPrefix.end(), endpoint.address.begin());
   for (uint32_t i = 0; i < 4; i++) {
-    endpoint.address[12 + i] = static_cast<uint8_t>(host_order_address >> (24 - 8 * i));
+    endpoint.address[kMappedPrefixBytes + i] =
+        static_cast<uint8_t>(host_order_address >> (24 - 8 * i));
   }
   endpoint.port = port;
   return endpoint;
@@ -77,13 +79,20 @@ bool Endpoint::is_ipv4() const {
   return std::equal(kMappedPrefix.begin(), kMappedPrefix.end(), address.begin());
 }
 
+uint32_t Endpoint::ipv4_address() const {
+  uint32_t bits = 0;
+  for (uint32_t i = 0; i < 4; i++) bits = bits << 8 | address[kMappedPrefixBytes + i];
+  return bits;
+}
+
 bool Endpoint::is_multicast() const {
-  return is_ipv4() ? (address[12] & 0xf0) == 0xe0 : address[0] == 0xff;
+  return is_ipv4() ? (address[kMappedPrefixBytes] & 0xf0) == 0xe0 : address[0] == 0xff;
 }
 
 std::string Endpoint::host_text() const {
   std::array<char, INET6_ADDRSTRLEN> text{};
-  if (is_ipv4()) return inet_ntop(AF_INET, address.data() + 12, text.data(), text.size());
+  if (is_ipv4())
+    return inet_ntop(AF_INET, address.data() + kMappedPrefixBytes, text.data(), text.size());
   return inet_ntop(AF_INET6, address.data(), text.data(), text.size()) + scope_text(*this);
 }
 

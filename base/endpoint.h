@@ -19,6 +19,10 @@
 
 namespace tributary {
 
+/// Bytes of an address before the IPv4 address that it maps.
+inline constexpr uint32_t kMappedPrefixBytes = 12;
+inline constexpr uint32_t kMappedPrefixBits = 8 * kMappedPrefixBytes;
+
 struct Endpoint {
   std::array<uint8_t, 16> address{};  ///< Network order; IPv4 mapped.
   uint32_t scope_id = 0;              ///< IPv6 link-local interface, else 0.
@@ -42,6 +46,8 @@ struct Endpoint {
   static Result<Endpoint> parse(std::string_view text);
 
   [[nodiscard]] bool is_ipv4() const;
+  /// The inverse of ipv4(). @pre is_ipv4(). @return such as 0x7f000001 for 127.0.0.1.
+  [[nodiscard]] uint32_t ipv4_address() const;
   [[nodiscard]] bool is_multicast() const;
   /// Returns true if the port is not 0. A default-constructed Endpoint is not set.
   [[nodiscard]] bool is_set() const { return port != 0; }

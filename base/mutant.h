@@ -48,7 +48,7 @@ namespace tributary {
   X(kBufferLeaked, "an evicted result keeps its buffer")                                    \
   X(kBlockCountLeaked, "a degraded block stays in the count of blocks in progress")         \
   X(kThawTooSoon, "a buffer is freed before its last send has left")                        \
-  /* apps/trio_ml/control.h, session.cc, job.cc: sessions. */                               \
+  /* apps/trio_ml/session/control.h, session.cc, job.cc: sessions. */                       \
   X(kHaveWithoutMask, "a kHave reply says that all sources have contributed")               \
   X(kProbeUnanswered, "a probe for a complete block gets no reply")                         \
   X(kPastCacheSilent, "a source that lags past the result cache gets no notice")            \
@@ -120,7 +120,7 @@ namespace tributary {
   X(kLossUntold, "a rank that has lost an aggregator does not name it to the others")      \
   X(kOthersGoOn, "a rank that has lost an aggregator stays in its other sessions")         \
   X(kPartUnshifted, "degraded blocks of a tensor's later parts are reported at its start") \
-  /* apps/trio_ml/session.cc */                                                            \
+  /* apps/trio_ml/session/session.cc */                                                    \
   X(kListUnchecked, "the lists of the ranks are not compared")                             \
   X(kLossForgotten, "an aggregator forgets which aggregator a rank has lost")
 

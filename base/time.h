@@ -45,6 +45,8 @@ class Duration {
   int64_t ticks_ = 0;
 };
 
+inline constexpr int64_t kNanosecondsPerSecond = 1'000'000'000;
+
 constexpr Duration picoseconds(int64_t count) {
   return Duration::from_ticks(count / kPicosecondsPerTick);
 }
@@ -53,7 +55,7 @@ constexpr Duration nanoseconds(int64_t count) {
 }
 constexpr Duration microseconds(int64_t count) { return nanoseconds(count * 1'000); }
 constexpr Duration milliseconds(int64_t count) { return nanoseconds(count * 1'000'000); }
-constexpr Duration seconds(int64_t count) { return nanoseconds(count * 1'000'000'000); }
+constexpr Duration seconds(int64_t count) { return nanoseconds(count * kNanosecondsPerSecond); }
 static_assert(nanoseconds(1).ticks() == 100);
 
 /// Returns whole nanoseconds, rounded toward zero.

@@ -12,8 +12,8 @@ void WaitSet::wait(Duration at_most) {
   if (begun == members_.size()) {
     const int64_t wait_ns = std::max<int64_t>(in_nanoseconds(at_most), 0);
     timespec limit{};
-    limit.tv_sec = wait_ns / 1'000'000'000;
-    limit.tv_nsec = wait_ns % 1'000'000'000;
+    limit.tv_sec = wait_ns / kNanosecondsPerSecond;
+    limit.tv_nsec = wait_ns % kNanosecondsPerSecond;
     if (::ppoll(polled_.data(), polled_.size(), &limit, nullptr) < 0) {
       for (pollfd& each : polled_) each.revents = 0;
     }

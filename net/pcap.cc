@@ -12,6 +12,7 @@
 
 #include "base/errno_text.h"
 #include "base/internet_checksum.h"
+#include "base/time.h"
 #include "wire/frame_headers.h"
 #include "wire/headers.h"
 
@@ -115,7 +116,6 @@ std::vector<std::byte> pcap_record(Instant at, const Packet& packet) {
   frame.insert(frame.end(), packet.stored.begin(), packet.stored.end());
   if (frame.size() > kSnapBytes) frame.resize(kSnapBytes);
 
-  constexpr int64_t kNanosecondsPerSecond = 1'000'000'000;
   const int64_t nanoseconds_passed = in_nanoseconds(at.since_start());
   Bytes record;
   append(record, static_cast<uint32_t>(nanoseconds_passed / kNanosecondsPerSecond));

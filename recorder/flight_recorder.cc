@@ -12,15 +12,15 @@
 
 #include "base/assert.h"
 #include "base/clock.h"
+#include "base/time.h"
 
 namespace tributary::recorder {
 namespace {
 
 int64_t clock_ns(clockid_t clock) {
-  constexpr int64_t kNsPerSecond = 1'000'000'000;
   timespec now{};
   static_cast<void>(clock_gettime(clock, &now));
-  return now.tv_sec * kNsPerSecond + now.tv_nsec;
+  return now.tv_sec * kNanosecondsPerSecond + now.tv_nsec;
 }
 
 template <class T>

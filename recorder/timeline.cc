@@ -10,10 +10,10 @@
 #include <tuple>
 #include <utility>
 
+#include "base/time.h"
+
 namespace tributary::recorder {
 namespace {
-
-constexpr int64_t kNsPerSecond = 1'000'000'000;
 
 /// Adds modulo 2^64: a file may state any number.
 int64_t sum(int64_t a, int64_t b) {
@@ -157,10 +157,10 @@ bool share_clock(std::span<const Recording> recordings) {
 }
 
 std::string time_text(int64_t at_ns) {
-  int64_t part_ns = at_ns % kNsPerSecond;
-  int64_t whole_s = at_ns / kNsPerSecond;
+  int64_t part_ns = at_ns % kNanosecondsPerSecond;
+  int64_t whole_s = at_ns / kNanosecondsPerSecond;
   if (part_ns < 0) {
-    part_ns += kNsPerSecond;
+    part_ns += kNanosecondsPerSecond;
     whole_s--;
   }
   return fmt::format("{:%Y-%m-%d %H:%M:%S}.{:09}", fmt::gmtime(static_cast<std::time_t>(whole_s)),

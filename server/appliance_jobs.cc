@@ -11,7 +11,7 @@
 #include <thread>
 #include <utility>
 
-#include "apps/trio_ml/membership_end.h"
+#include "apps/trio_ml/session/membership_end.h"
 #include "auth/keys.h"
 #include "base/clock.h"
 #include "io/udp/socket_address.h"
@@ -115,10 +115,12 @@ tl::expected<std::vector<Appliance::Prepared>, JobError> Appliance::prepare(
     const trio_ml::JobConfig& given) {
   trio_ml::JobConfig job = given;
   if (const auto fits = check_room(job); !fits) return tl::unexpected(fits.error());
-  // A wildcard serves the loopback addresses; others of this machine are not recognised.
-  const bool is_itself = job.upstream.is_same_peer(local()) ||
-                         (io::is_wildcard(local()) && job.upstream.port == local().port &&
-                          job.upstream.is_ipv4() && job.upstream.address[12] == 127);
+  // A wildcard serves the loopback addresses, that of IPv4 only those of IPv4. Other addresses of
+  // this machine are not recognised.
+  const bool is_itself =
+      job.upstream.is_same_peer(local()) ||
+      (io::is_wildcard(local()) && job.upstream.port == local().port &&
+       io::is_loopback(job.upstream) && (job.upstream.is_ipv4() || !local().is_ipv4()));
   if (is_itself) {
     return refused(
         JobFault::kNotAllowed,

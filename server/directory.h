@@ -20,7 +20,7 @@
 #include <thread>
 #include <vector>
 
-#include "apps/trio_ml/session.h"
+#include "apps/trio_ml/session/session.h"
 #include "base/endpoint.h"
 #include "base/result.h"
 #include "io/udp/udp_port.h"

@@ -6,7 +6,7 @@
 #include <bit>
 #include <tuple>
 
-#include "apps/trio_ml/parameter_store.h"
+#include "apps/trio_ml/asynchronous/parameter_store.h"
 
 namespace tributary::server {
 namespace {

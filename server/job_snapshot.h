@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "apps/trio_ml/job.h"
-#include "apps/trio_ml/member_report.h"
+#include "apps/trio_ml/session/member_report.h"
 
 namespace tributary::server {
 

@@ -5,14 +5,12 @@
 
 #include "base/assert.h"
 #include "base/byte_order.h"
+#include "base/endpoint.h"
 
 namespace tributary::traffic {
 namespace {
 
 using Address = std::array<uint8_t, 16>;
-
-/// Bits of an IPv4-mapped address before the IPv4 address.
-constexpr uint32_t kMappedBits = 96;
 
 constexpr uint32_t kInnocentNetwork = 0x0a000000;    // 10.0.0.0/9
 constexpr uint32_t kFlashCrowdNetwork = 0x0a800000;  // 10.128.0.0/9
@@ -59,14 +57,14 @@ struct Prefix {
   Address address;
   uint32_t bits;  ///< Prefix length, out of 128 bits.
 };
-constexpr std::array<Prefix, 2> kServerPrefixes{
-    {{mapped(kServerNetwork), kMappedBits + 16}, {documentation(kServerNetworkIpv6, 0), 112}}};
+constexpr std::array<Prefix, 2> kServerPrefixes{{{mapped(kServerNetwork), kMappedPrefixBits + 16},
+                                                 {documentation(kServerNetworkIpv6, 0), 112}}};
 
 constexpr std::array<LabelledPrefix, 4> kPrefixes{{
-    {Label::kInnocent, "10.0.0.0/9", mapped(kInnocentNetwork), kMappedBits + 9},
+    {Label::kInnocent, "10.0.0.0/9", mapped(kInnocentNetwork), kMappedPrefixBits + 9},
     {Label::kInnocent, "2001:db8:1::/48", documentation(kInnocentNetworkIpv6, 0), 48},
-    {Label::kFlashCrowd, "10.128.0.0/9", mapped(kFlashCrowdNetwork), kMappedBits + 9},
-    {Label::kFlood, "240.0.0.0/8", mapped(kFloodNetwork), kMappedBits + 8},
+    {Label::kFlashCrowd, "10.128.0.0/9", mapped(kFlashCrowdNetwork), kMappedPrefixBits + 9},
+    {Label::kFlood, "240.0.0.0/8", mapped(kFloodNetwork), kMappedPrefixBits + 8},
 }};
 
 /// Scatters the indices below `count`, a power of two: an odd factor permutes them.

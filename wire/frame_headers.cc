@@ -5,6 +5,7 @@
 #include <span>
 
 #include "base/byte_order.h"
+#include "base/endpoint.h"
 #include "base/internet_checksum.h"
 
 namespace tributary::wire {
@@ -17,7 +18,7 @@ constexpr uint32_t kTrafficClassShift = 4;
 /// Returns the bytes of the address in its family's wire format.
 std::span<const std::byte> wire_address(const Endpoint& endpoint, bool ipv4) {
   const auto bytes = std::as_bytes(std::span(endpoint.address));
-  return ipv4 ? bytes.subspan(kIpv4AddressAt) : bytes;
+  return ipv4 ? bytes.subspan(kMappedPrefixBytes) : bytes;
 }
 
 uint16_t length_field(uint64_t size_bytes) {
@@ -50,8 +51,8 @@ void write_ipv4(std::byte* at, const Endpoint& source, const Endpoint& destinati
   store_be<uint16_t>(at + 6, kDoNotFragment);
   at[8] = std::byte{time_to_live};
   at[9] = static_cast<std::byte>(protocol);
-  std::memcpy(at + 12, source.address.data() + kIpv4AddressAt, 4);
-  std::memcpy(at + 16, destination.address.data() + kIpv4AddressAt, 4);
+  std::memcpy(at + 12, source.address.data() + kMappedPrefixBytes, 4);
+  std::memcpy(at + 16, destination.address.data() + kMappedPrefixBytes, 4);
   store_be<uint16_t>(at + 10, internet_checksum({at, Ipv4Header::kBytes}));
 }
 

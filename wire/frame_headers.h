@@ -22,9 +22,6 @@ namespace tributary::wire {
 
 using MacAddress = std::array<uint8_t, 6>;
 
-/// Offset of an IPv4 address in Endpoint::address, behind the mapped prefix.
-inline constexpr uint32_t kIpv4AddressAt = 12;
-
 /// Time to live of sent packets. Source: RFC 1700, "recommended default".
 inline constexpr uint8_t kHopLimit = 64;
 

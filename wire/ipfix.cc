@@ -7,6 +7,8 @@
 
 #include "base/assert.h"
 #include "base/byte_order.h"
+#include "base/endpoint.h"
+#include "base/time.h"
 
 namespace tributary::wire {
 namespace {
@@ -19,12 +21,9 @@ constexpr uint16_t kDataSetIdMin = 256;
 constexpr uint16_t kEnterpriseBit = 0x8000;
 constexpr uint16_t kVariableLength = 0xffff;
 constexpr uint32_t kTemplatesMax = 64;
-/// Offset of the IPv4 address in a mapped address.
-constexpr uint32_t kMappedOffset = 12;
 
 /// Seconds from 1900, where NTP begins, to 1970. Source: RFC 5905, Figure 4.
 constexpr uint64_t kNtpTo1970 = 2'208'988'800;
-constexpr uint64_t kNanosecondsPerSecond = 1'000'000'000;
 constexpr int64_t kNanosecondsPerMillisecond = 1'000'000;
 
 struct Field {
@@ -165,7 +164,7 @@ void IpfixWriter::append(const IpfixFlow& flow) {
     bytes_ += kSetHeaderBytes;
   }
   Cursor to(room_.data() + bytes_);
-  const uint32_t skipped = flow.is_ipv6 ? 0 : kMappedOffset;
+  const uint32_t skipped = flow.is_ipv6 ? 0 : kMappedPrefixBytes;
   to.put_bytes(std::span(flow.source).subspan(skipped));
   to.put_bytes(std::span(flow.destination).subspan(skipped));
   to.put(flow.source_port).put(flow.destination_port).put(flow.protocol).put(flow.tcp_flags);
@@ -345,8 +344,8 @@ class Decoder {
     }
     if (!flow.is_ipv6) {
       for (auto* address : {&flow.source, &flow.destination}) {
-        std::fill_n(address->begin(), kMappedOffset - 2, uint8_t{0});
-        std::fill_n(address->begin() + kMappedOffset - 2, 2, uint8_t{0xff});
+        std::fill_n(address->begin(), kMappedPrefixBytes - 2, uint8_t{0});
+        std::fill_n(address->begin() + kMappedPrefixBytes - 2, 2, uint8_t{0xff});
       }
     }
     return true;
@@ -383,10 +382,10 @@ class Decoder {
         flow.end_reason = static_cast<FlowEndReason>(value);
         break;
       case kSourceIpv4Address:
-        copy_address(bytes, kMappedOffset, flow.source);
+        copy_address(bytes, kMappedPrefixBytes, flow.source);
         break;
       case kDestinationIpv4Address:
-        copy_address(bytes, kMappedOffset, flow.destination);
+        copy_address(bytes, kMappedPrefixBytes, flow.destination);
         break;
       case kSourceIpv6Address:
         flow.is_ipv6 = true;

@@ -36,10 +36,9 @@ class Checks {
 
 /// Returns 4 for a prefix of mapped IPv4 addresses, else 6.
 uint8_t ip_version_of(const AllowedPrefix& prefix) {
-  constexpr uint32_t kMappedBits = 96;
   Endpoint endpoint;
   endpoint.address = prefix.address;
-  return prefix.bits >= kMappedBits && endpoint.is_ipv4() ? 4 : 6;
+  return prefix.bits >= kMappedPrefixBits && endpoint.is_ipv4() ? 4 : 6;
 }
 
 bool contains(const AllowedPrefix& prefix, const Address& address) {

@@ -9,7 +9,6 @@ namespace {
 /// Bounds a window's length and a window's packets, so that no product below overflows.
 constexpr int64_t kWindowNsMax = 3'600'000'000'000;
 constexpr uint64_t kWindowPacketsMax = 10'000'000'000;
-constexpr uint64_t kNsPerSecond = 1'000'000'000;
 
 }  // namespace
 
@@ -17,8 +16,8 @@ Change FlowTracker::judge(const Terms& terms, Instant now) {
   const int64_t window_ns =
       std::clamp(in_nanoseconds(now - window_began_at_), int64_t{0}, kWindowNsMax);
   if (window_ns == 0 || nanoseconds(window_ns) < terms.window_min) return Change::kNone;
-  const uint64_t pps =
-      std::min(packets_, kWindowPacketsMax) * kNsPerSecond / static_cast<uint64_t>(window_ns);
+  const uint64_t pps = std::min(packets_, kWindowPacketsMax) * kNanosecondsPerSecond /
+                       static_cast<uint64_t>(window_ns);
   const bool above = pps > terms.pps && (terms.may_suspect || phase_ != Phase::kNormal);
   const Instant window_began_at = window_began_at_;
   packets_ = 0;

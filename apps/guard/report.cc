@@ -11,8 +11,6 @@
 namespace tributary::guard {
 namespace {
 
-constexpr uint32_t kMappedBits = 96;
-
 std::string text_of(const Address& address) {
   Endpoint endpoint;
   endpoint.address = address;
@@ -25,7 +23,7 @@ std::string source_text(const Culprit& culprit) {
   if (culprit.level == Level::kDestination) return "anywhere";
   Endpoint endpoint;
   endpoint.address = culprit.source;
-  const uint32_t bits = culprit.source_bits - (endpoint.is_ipv4() ? kMappedBits : 0);
+  const uint32_t bits = culprit.source_bits - (endpoint.is_ipv4() ? kMappedPrefixBits : 0);
   return fmt::format("{}/{}", text_of(culprit.source), bits);
 }
 

@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "base/assert.h"
+#include "base/endpoint.h"
 
 namespace tributary::guard {
 namespace {
@@ -33,10 +34,9 @@ constexpr uint32_t burst_packets(uint32_t pps) {
 /// window without the packets of the narrower culprits before it decides.
 constexpr std::array<int64_t, kLevelCount> kLevelDelayPeriods{0, 2, 4};
 
-constexpr uint32_t kMappedBits = 96;
 /// Prefix lengths of sources and networks, in bits of the 16 bytes.
-constexpr uint32_t kSourceBitsIpv4 = kMappedBits + 32;
-constexpr uint32_t kNetworkBitsIpv4 = kMappedBits + 24;
+constexpr uint32_t kSourceBitsIpv4 = kMappedPrefixBits + 32;
+constexpr uint32_t kNetworkBitsIpv4 = kMappedPrefixBits + 24;
 constexpr uint32_t kSourceBitsIpv6 = 64;
 constexpr uint32_t kNetworkBitsIpv6 = 48;
 

@@ -13,6 +13,7 @@
 #include <bit>
 
 #include "apps/telemetry/telemetry.h"
+#include "base/time.h"
 #include "memory/xtxn.h"
 #include "microcode/machine.h"
 
@@ -81,7 +82,7 @@ microcode::Subroutine<void, M> send_message(M& m, TelemetryState& state, Outbox&
   const uint64_t sequence = co_await memory::xtxn_fetch_and_add<M, uint64_t>(
       m, state.sequence(), box.writer.record_count());
   m.instruction(kBuildMessage);
-  const auto now_s = static_cast<uint32_t>(state.since_1970_ns(m.now()) / 1'000'000'000);
+  const auto now_s = static_cast<uint32_t>(state.since_1970_ns(m.now()) / kNanosecondsPerSecond);
   co_await m.issue(Xtxn{XtxnKind::kWrite, box.buffer.data(), wire::kIpfixHeaderBytes},
                    [&state, &box, sequence, now_s] {
                      box.writer.finish(now_s, static_cast<uint32_t>(sequence),

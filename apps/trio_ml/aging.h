@@ -12,8 +12,8 @@
 
 #include <array>
 
-#include "apps/trio_ml/control.h"
 #include "apps/trio_ml/emit.h"
+#include "apps/trio_ml/session/control.h"
 #include "apps/trio_ml/shard.h"
 #include "base/mutant.h"
 #include "microcode/machine.h"

@@ -9,8 +9,8 @@
 
 #include "apps/arrival.h"
 #include "apps/trio_ml/aging.h"
-#include "apps/trio_ml/membership_end.h"
 #include "apps/trio_ml/program.h"
+#include "apps/trio_ml/session/membership_end.h"
 #include "apps/trio_ml/shard.h"
 #include "engine/live/live_core.h"
 

@@ -7,8 +7,8 @@
 #include <array>
 #include <bit>
 
+#include "apps/trio_ml/asynchronous/parameter_store.h"
 #include "apps/trio_ml/block_window.h"
-#include "apps/trio_ml/parameter_store.h"
 #include "base/assert.h"
 #include "wire/trio_ml.h"
 

@@ -16,8 +16,8 @@
 
 #include "apps/arrival.h"
 #include "apps/trio_ml/contribution_checks.h"
-#include "apps/trio_ml/control.h"
 #include "apps/trio_ml/emit.h"
+#include "apps/trio_ml/session/control.h"
 #include "apps/trio_ml/shard.h"
 #include "apps/trio_ml/upstream.h"
 #include "base/mutant.h"

@@ -13,15 +13,15 @@
 #include <optional>
 #include <vector>
 
+#include "apps/trio_ml/asynchronous/parameter_store.h"
 #include "apps/trio_ml/block_window.h"
 #include "apps/trio_ml/config.h"
 #include "apps/trio_ml/hash_tables.h"
 #include "apps/trio_ml/known_head.h"
-#include "apps/trio_ml/member_report.h"
-#include "apps/trio_ml/parameter_store.h"
 #include "apps/trio_ml/records.h"
-#include "apps/trio_ml/reply_budget.h"
-#include "apps/trio_ml/session.h"
+#include "apps/trio_ml/session/member_report.h"
+#include "apps/trio_ml/session/reply_budget.h"
+#include "apps/trio_ml/session/session.h"
 #include "auth/session_seal.h"
 #include "memory/idle_pages.h"
 #include "memory/ref_bits.h"

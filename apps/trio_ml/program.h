@@ -11,7 +11,7 @@
 /// Tests:    tests/apps/trio_ml/program_test.cc (live), interleaving_test.cc (suspending machine)
 #pragma once
 
-#include "apps/trio_ml/asynchronous.h"
+#include "apps/trio_ml/asynchronous/asynchronous.h"
 #include "apps/trio_ml/contribution.h"
 #include "apps/trio_ml/recording.h"
 

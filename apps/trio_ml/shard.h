@@ -22,8 +22,8 @@
 #include "apps/trio_ml/counters.h"
 #include "apps/trio_ml/event.h"
 #include "apps/trio_ml/job.h"
-#include "apps/trio_ml/reply_budget.h"
-#include "apps/trio_ml/session.h"
+#include "apps/trio_ml/session/reply_budget.h"
+#include "apps/trio_ml/session/session.h"
 #include "memory/shared_memory.h"
 #include "recorder/writer.h"
 

@@ -12,9 +12,8 @@ namespace {
 constexpr Duration kEndWithin = seconds(30);
 
 timespec to_timespec(Duration duration) {
-  constexpr int64_t kNsPerSecond = 1'000'000'000;
   const int64_t ns = in_nanoseconds(duration);
-  return {.tv_sec = ns / kNsPerSecond, .tv_nsec = ns % kNsPerSecond};
+  return {.tv_sec = ns / kNanosecondsPerSecond, .tv_nsec = ns % kNanosecondsPerSecond};
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "base/errno_text.h"
+#include "base/time.h"
 
 namespace tributary::io {
 namespace {
@@ -49,13 +50,12 @@ constexpr int kPcapngMajor = 1;
 /// file may hold any number of seconds, also before 1970. A time that CaptureTime cannot hold
 /// becomes its first or last one.
 CaptureTime time_of(const timeval& at, bool is_pcapng) {
-  constexpr int64_t kNsPerSecond = 1'000'000'000;
   // Leaves room for tv_usec, which may be a few seconds in a damaged file.
-  constexpr int64_t kSecondsMax = INT64_MAX / kNsPerSecond - 60;
+  constexpr int64_t kSecondsMax = INT64_MAX / kNanosecondsPerSecond - 60;
   const int64_t s = is_pcapng ? int64_t{at.tv_sec} : int64_t{static_cast<uint32_t>(at.tv_sec)};
   if (s > kSecondsMax) return CaptureTime::max();
   if (s < -kSecondsMax) return CaptureTime::min();
-  return CaptureTime(std::chrono::nanoseconds(s * kNsPerSecond + at.tv_usec));
+  return CaptureTime(std::chrono::nanoseconds(s * kNanosecondsPerSecond + at.tv_usec));
 }
 
 }  // namespace

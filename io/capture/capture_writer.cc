@@ -10,6 +10,7 @@
 
 #include "base/assert.h"
 #include "base/errno_text.h"
+#include "base/time.h"
 
 namespace tributary::io {
 namespace {
@@ -45,8 +46,8 @@ Result<void> CaptureWriter::write(const CapturedPacket& packet) {
   TRIB_ASSERT(packet.bytes.size() <= packet.wire_bytes);
   const int64_t at_ns = packet.at.time_since_epoch().count();
   pcap_pkthdr header{};
-  header.ts.tv_sec = at_ns / 1'000'000'000;
-  header.ts.tv_usec = at_ns % 1'000'000'000;
+  header.ts.tv_sec = at_ns / kNanosecondsPerSecond;
+  header.ts.tv_usec = at_ns % kNanosecondsPerSecond;
   header.caplen = static_cast<bpf_u_int32>(packet.bytes.size());
   header.len = packet.wire_bytes;
   pcap_dump(reinterpret_cast<u_char*>(file_.get()), &header,

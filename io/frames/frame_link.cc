@@ -8,6 +8,7 @@
 
 #include "base/assert.h"
 #include "base/byte_order.h"
+#include "base/endpoint.h"
 #include "io/frames/link_headers.h"
 
 namespace tributary::io {
@@ -34,7 +35,7 @@ Endpoint queried_group(std::span<const std::byte> message, FrameKind kind) {
 
 bool is_on_wire(const FrameLinkConfig& config, const Endpoint& address) {
   if (address.is_ipv4() != config.local.is_ipv4()) return false;
-  uint32_t bit = address.is_ipv4() ? kIpv4AddressAt * 8 : 0;
+  uint32_t bit = address.is_ipv4() ? kMappedPrefixBits : 0;
   const uint32_t end = bit + config.prefix_bits;
   for (; bit < end; bit += 8) {
     const uint32_t bits = std::min(end - bit, 8U);

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/byte_order.h"
+#include "base/endpoint.h"
 #include "io/frames/link_headers.h"
 
 namespace tributary::io {
@@ -29,10 +30,6 @@ MacAddress mac_at(std::span<const std::byte> frame, uint32_t offset) {
   return mac;
 }
 
-uint32_t ipv4_bits(const Endpoint& endpoint) {
-  return load_be<uint32_t>(std::as_bytes(std::span(endpoint.address)).data() + kIpv4AddressAt);
-}
-
 Endpoint ipv6_at(const std::byte* bytes) {
   Endpoint endpoint;
   std::memcpy(endpoint.address.data(), bytes, endpoint.address.size());
@@ -51,7 +48,7 @@ void write_arp(std::byte* frame, const MacAddress& to, const LinkIdentity& ident
   H::AddressLengths::store(arp, H::kLengths);
   H::Operation::store(arp, operation);
   std::memcpy(arp + H::kSenderMacByte, identity.mac.data(), 6);
-  H::SenderAddress::store(arp, ipv4_bits(identity.local));
+  H::SenderAddress::store(arp, identity.local.ipv4_address());
   std::memcpy(arp + H::kTargetMacByte, target_mac.data(), 6);
   H::TargetAddress::store(arp, target_address);
 }
@@ -118,7 +115,7 @@ uint32_t write_igmp(Membership what, const Endpoint& group, const LinkIdentity& 
   std::byte* message = ip + kIgmpIpBytes;
   std::memset(message, 0, ControlHeader::kBytes);
   ControlHeader::Type::store(message, what == Membership::kReport ? kIgmpReport : kIgmpLeave);
-  ControlHeader::Rest::store(message, ipv4_bits(group));
+  ControlHeader::Rest::store(message, group.ipv4_address());
   seal(message, ControlHeader::kBytes, 0);
   return kFrameBytes;
 }
@@ -156,7 +153,7 @@ uint32_t answer_arp(std::span<const std::byte> request, const InspectedFrame& fo
   using H = ArpHeader;
   const std::byte* arp = request.data() + found.offset;
   if (!identity.local.is_ipv4() || H::Operation::load(arp) != H::kRequest ||
-      H::TargetAddress::load(arp) != ipv4_bits(identity.local) ||
+      H::TargetAddress::load(arp) != identity.local.ipv4_address() ||
       out.size() < Ethernet::kBytes + H::kBytes) {
     return 0;
   }
@@ -262,7 +259,7 @@ uint32_t write_question(const Endpoint& wanted, const std::optional<MacAddress>&
   if (identity.local.is_ipv4()) {
     if (out.size() < Ethernet::kBytes + ArpHeader::kBytes) return 0;
     write_arp(out.data(), at.value_or(kBroadcast), identity, ArpHeader::kRequest, MacAddress{},
-              ipv4_bits(wanted));
+              wanted.ipv4_address());
     return Ethernet::kBytes + ArpHeader::kBytes;
   }
   const Endpoint to = at ? wanted : solicited_node_group(wanted);

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/byte_order.h"
+#include "base/endpoint.h"
 #include "io/frames/link_headers.h"
 
 namespace tributary::io {
@@ -22,7 +23,7 @@ InspectedFrame refused(FrameOutcome outcome) {
 }
 
 bool is_unspecified(const Endpoint& endpoint) {
-  const auto begin = endpoint.address.begin() + (endpoint.is_ipv4() ? kIpv4AddressAt : 0);
+  const auto begin = endpoint.address.begin() + (endpoint.is_ipv4() ? kMappedPrefixBytes : 0);
   return std::all_of(begin, endpoint.address.end(), [](uint8_t byte) { return byte == 0; });
 }
 

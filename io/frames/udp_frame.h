@@ -36,7 +36,6 @@ inline constexpr uint32_t kUdpFrameHeaderBytesIpv6 =
 static_assert(kUdpFrameHeaderBytesIpv4 == 42 && kUdpFrameHeaderBytesIpv6 == 62);
 
 using wire::kHopLimit;
-using wire::kIpv4AddressAt;
 using wire::MacAddress;
 using wire::multicast_mac;
 using wire::pseudo_header_sum;

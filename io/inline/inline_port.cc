@@ -15,6 +15,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/errno_text.h"
+#include "base/time.h"
 #include "io/dpdk/open_dpdk_sides.h"
 #include "io/idle_nap.h"
 #include "io/packet/packet_socket.h"
@@ -216,7 +217,7 @@ void InlinePort::wait(Duration at_most) {
   if (never_naps_) return;
   if (is_polled_) at_most = std::min(at_most, idle_nap(monotonic_now() - busy_at_));
   const int64_t ns = std::max<int64_t>(in_nanoseconds(at_most), 0);
-  const timespec limit{.tv_sec = ns / 1'000'000'000, .tv_nsec = ns % 1'000'000'000};
+  const timespec limit{.tv_sec = ns / kNanosecondsPerSecond, .tv_nsec = ns % kNanosecondsPerSecond};
   std::array<pollfd, 3> ready{pollfd{.fd = wake_event_.get(), .events = POLLIN, .revents = 0}};
   for (size_t side = 0; side < sides_.size(); side++) {
     // The kernel ignores a descriptor below 0, that of a polled side.

@@ -103,7 +103,7 @@ Result<LocalWelcome> read_welcome(const WelcomeBytes& bytes) {
 std::string local_name(const Endpoint& listen) { return "tributary-" + listen.to_string(); }
 
 bool is_own_address(const Endpoint& address) {
-  if (address.is_ipv4() && address.address[12] == 127) return true;
+  if (is_loopback(address)) return true;
   ifaddrs* list = nullptr;
   if (::getifaddrs(&list) != 0) return false;
   const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owner(list, ::freeifaddrs);

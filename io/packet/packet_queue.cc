@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/errno_text.h"
+#include "base/time.h"
 
 namespace tributary::io {
 namespace {
@@ -27,8 +28,8 @@ constexpr uint32_t kVlanIdMask = 0xfff;
 timespec timespec_of(Duration duration) {
   const int64_t ns = std::max<int64_t>(in_nanoseconds(duration), 0);
   timespec time{};
-  time.tv_sec = ns / 1'000'000'000;
-  time.tv_nsec = ns % 1'000'000'000;
+  time.tv_sec = ns / kNanosecondsPerSecond;
+  time.tv_nsec = ns % kNanosecondsPerSecond;
   return time;
 }
 

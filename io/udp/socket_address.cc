@@ -39,19 +39,19 @@ Endpoint from_socket_address(const SocketAddress& address) {
 
 bool is_wildcard(const Endpoint& endpoint) {
   // An IPv4 wildcard has only four zero bytes; the mapping prefix is before them.
-  const auto* first = endpoint.address.data() + (endpoint.is_ipv4() ? 12 : 0);
+  const auto* first = endpoint.address.data() + (endpoint.is_ipv4() ? kMappedPrefixBytes : 0);
   return std::all_of(first, endpoint.address.data() + 16, [](uint8_t byte) { return byte == 0; });
 }
 
 bool is_loopback(const Endpoint& endpoint) {
-  if (endpoint.is_ipv4()) return endpoint.address[12] == 127;
+  if (endpoint.is_ipv4()) return endpoint.address[kMappedPrefixBytes] == 127;
   constexpr std::array<uint8_t, 16> kIpv6Loopback{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1};
   return endpoint.address == kIpv6Loopback;
 }
 
 in_addr ipv4_address(const Endpoint& endpoint) {
   in_addr address{};
-  std::memcpy(&address, endpoint.address.data() + 12, sizeof address);
+  std::memcpy(&address, endpoint.address.data() + kMappedPrefixBytes, sizeof address);
   return address;
 }
 

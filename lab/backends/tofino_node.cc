@@ -25,18 +25,11 @@ constexpr uint64_t kWorkerMac = 0x0200'0000'0100;
 /// The argument of on_event() for the pipeline's own time. Packets are addresses, never 0.
 constexpr uint64_t kPipeline = 0;
 
-uint32_t ipv4_of(const Endpoint& endpoint) {
-  uint32_t address = 0;
-  for (size_t i = 12; i < endpoint.address.size(); i++)
-    address = address << 8 | endpoint.address[i];
-  return address;
-}
-
 tofino::SwitchmlVariant variant_of(const AggregatorSpec& spec) {
   tofino::SwitchmlVariant variant;
   variant.elements = spec.switchml.elements;
   variant.timeout = spec.switchml.times_out;
-  variant.switch_ip = ipv4_of(spec.address);
+  variant.switch_ip = spec.address.ipv4_address();
   return variant;
 }
 
@@ -127,13 +120,13 @@ TofinoNode::TofinoNode(net::Network& network, const AggregatorSpec& spec)
     : AggregatorNode(network, spec),
       port_stride_(port_stride(spec.switchml.elements, spec.link_bits_per_s)),
       arrived_at_(size_t{2} * spec.slots) {
-  for (const Endpoint& worker : spec.workers) worker_ips_.push_back(ipv4_of(worker));
+  for (const Endpoint& worker : spec.workers) worker_ips_.push_back(worker.ipv4_address());
 }
 
 // --- In ------------------------------------------------------------------------------------------
 
 std::optional<uint32_t> TofinoNode::rank_of(const Endpoint& source) const {
-  const auto found = std::find(worker_ips_.begin(), worker_ips_.end(), ipv4_of(source));
+  const auto found = std::find(worker_ips_.begin(), worker_ips_.end(), source.ipv4_address());
   if (found == worker_ips_.end()) return std::nullopt;
   return static_cast<uint32_t>(found - worker_ips_.begin());
 }

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "apps/trio_ml/records.h"
-#include "apps/trio_ml/session.h"
+#include "apps/trio_ml/session/session.h"
 #include "lab/backends/aggregator_node.h"
 
 namespace tributary::lab {

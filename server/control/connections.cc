@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "base/cpus.h"
+#include "base/endpoint.h"
 #include "base/errno_text.h"
 
 namespace tributary::control {
@@ -36,7 +37,8 @@ std::string client_of(const sockaddr_storage& peer) {
   }
   if (peer.ss_family != AF_INET6) return {};
   const in6_addr& address = reinterpret_cast<const sockaddr_in6&>(peer).sin6_addr;
-  return IN6_IS_ADDR_V4MAPPED(&address) ? bytes(address, 12, 4) : bytes(address, 0, 8);
+  return IN6_IS_ADDR_V4MAPPED(&address) ? bytes(address, kMappedPrefixBytes, 4)
+                                        : bytes(address, 0, 8);
 }
 
 }  // namespace

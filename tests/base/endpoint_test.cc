@@ -16,6 +16,11 @@ TEST(Endpoint, ParsesBothFamiliesAndPrintsThemBack) {
   EXPECT_EQ(Endpoint::parse("127.0.0.1:12000").value(), Endpoint::ipv4(0x7f000001, 12000));
 }
 
+TEST(Endpoint, GivesTheNumberOfAnIpv4Address) {
+  EXPECT_EQ(Endpoint::ipv4(0xc000'0201, 7).ipv4_address(), 0xc000'0201U);
+  EXPECT_EQ(Endpoint::parse("255.0.0.1:7")->ipv4_address(), 0xff00'0001U);
+}
+
 TEST(Endpoint, HostTextHasNeitherPortNorBrackets) {
   EXPECT_EQ(Endpoint::parse("127.0.0.1:12000")->host_text(), "127.0.0.1");
   EXPECT_EQ(Endpoint::parse("[::1]:12000")->host_text(), "::1");

@@ -337,6 +337,14 @@ TEST(ApplianceTest, UpperAggregatorMustBeAnotherServer) {
                        " is this server; give the address of the upper aggregator");
   config.listen = Endpoint::ipv4(0, config.listen.port);
   EXPECT_THAT(error_of(config), HasSubstr("is this server"));
+  Endpoint loopback = *Endpoint::parse("[::1]:1");
+  loopback.port = config.listen.port;
+  config.jobs[0].upstream = loopback;  // 0.0.0.0 does not serve it, [::] does.
+  EXPECT_EQ(error_of(config), "started");
+  config.listen = *Endpoint::parse("[::]:1");
+  config.listen.port = loopback.port;
+  EXPECT_THAT(error_of(config), HasSubstr("is this server"));
+  config.listen = Endpoint::ipv4(0, config.listen.port);
   config.jobs[0].upstream = Endpoint::ipv4(0x7f000001, config.listen.port == 1 ? 2 : 1);
   EXPECT_EQ(error_of(config), "started");
 }

@@ -47,7 +47,8 @@ Result<void> PsClient::connect_lane(const Endpoint& server, const PsShare& share
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_port = htons(server.port);
-  std::memcpy(&address.sin_addr, server.address.data() + 12, sizeof address.sin_addr);
+  std::memcpy(&address.sin_addr, server.address.data() + kMappedPrefixBytes,
+              sizeof address.sin_addr);
   const int file = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (file < 0) return server_failure("socket");
   lanes_.push_back({.file = file, .share = share});

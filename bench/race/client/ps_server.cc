@@ -55,7 +55,8 @@ Result<std::unique_ptr<PsServer>> PsServer::listen(const Endpoint& local, uint32
   address.sin_family = AF_INET;
   address.sin_port = htons(local.port);
   // An IPv4 address is in the last four bytes.
-  std::memcpy(&address.sin_addr, local.address.data() + 12, sizeof address.sin_addr);
+  std::memcpy(&address.sin_addr, local.address.data() + kMappedPrefixBytes,
+              sizeof address.sin_addr);
   std::array<int, 2> wake{-1, -1};
   const int listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   const int one = 1;
