@@ -31,7 +31,7 @@ struct PpeThread {
 struct PpeGroup {
   static constexpr uint32_t kBits = 64;
 
-  uint32_t word = 0;
+  uint32_t word = 0;  ///< Number of the word, from 0.
   uint64_t ppes = 0;  ///< Bit b: PPE word * kBits + b.
 };
 
@@ -57,12 +57,8 @@ struct TakenThreads {
   }
 };
 
-/// Chooses the PPE with the fewest threads at work. Among equals it takes the next one after the
-/// PPE chosen last, round-robin. The paper does not say how ties are broken ("assumed"); this rule
-/// is deterministic and spreads the first packets.
-///
-/// Counts threads bit by bit: one word holds the same bit of 64 PPEs' counts. So the threads of a
-/// train start and finish in a few operations.
+/// Counts the threads of each PPE. One word holds the same bit of the counts of 64 PPEs, so the
+/// threads of a train start and finish in a few operations.
 class AvailabilityDispatch {
  public:
   struct Config {

@@ -76,7 +76,8 @@ class SlotLedger {
     uint32_t level = 0;
   };
 
-  /// Returns how often the ring was used up to this slot. It repeats after 2^32 rings, 267 days.
+  /// Returns how often the ring was used up to this slot. The number repeats after 2^32 rings: 267
+  /// days.
   [[nodiscard]] uint32_t lap_of(uint64_t number) const {
     return static_cast<uint32_t>(number >> slots_shift_);
   }
