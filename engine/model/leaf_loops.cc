@@ -155,7 +155,8 @@ ModelMachine::FinishLoop::FinishLoop(ModelMachine& machine, int32_t* lanes, uint
       lanes_(lanes),
       to_(reinterpret_cast<std::byte*>(lanes)),
       left_count_(count),
-      result_(result) {
+      result_(result),
+      has_values_(machine.has_values(thread_)) {
   if (count == 0) {
     complete_empty();
   } else {
@@ -177,9 +178,9 @@ bool ModelMachine::FinishLoop::advance(Instant at) {
   }
   // Four reads at once; the writes to the packet buffer need no reply.
   const MemoryReply reply = price(RmwKind::kRead, lanes_, count * 4, at);
-  if (machine_.has_lanes() && is_narrow) {
+  if (has_values_ && is_narrow) {
     memory::to_be16(to_, lanes_, count, result_.shift);
-  } else if (machine_.has_lanes()) {
+  } else if (has_values_) {
     memory::to_be32_in_place(lanes_, count);
   }
   to_ += size_t{count} * bytes_of(result_.width);

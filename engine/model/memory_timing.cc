@@ -99,13 +99,17 @@ MemoryReply MemoryTiming::access(RmwKind kind, const void* target, uint32_t size
   uint64_t begin = value - value % kRequestBytesMin;
   const uint64_t end =
       (value + size_bytes + kRequestBytesMin - 1) / kRequestBytesMin * kRequestBytesMin;
-  MemoryReply last{at, Duration(), Duration(), LatencyPart::kSram};
-  while (begin < end) {
-    const uint64_t boundary = (begin / kInterleaveBytes + 1) * kInterleaveBytes;
-    const uint64_t piece_end = std::min(end, boundary);
+  const auto piece = [&](uint64_t piece_end) {
     const Address address(begin);
-    const MemoryReply reply = access_line(kind, address, bank_of(address),
-                                          static_cast<uint32_t>(piece_end - begin), at, train);
+    return access_line(kind, address, bank_of(address), static_cast<uint32_t>(piece_end - begin),
+                       at, train);
+  };
+  uint64_t boundary = (begin / kInterleaveBytes + 1) * kInterleaveBytes;
+  if (begin < end && end <= boundary) return piece(end);
+  MemoryReply last{at, Duration(), Duration(), LatencyPart::kSram};
+  for (; begin < end; boundary += kInterleaveBytes) {
+    const uint64_t piece_end = std::min(end, boundary);
+    const MemoryReply reply = piece(piece_end);
     if (reply.done_at > last.done_at) last = reply;
     begin = piece_end;
   }
@@ -132,11 +136,11 @@ MemoryReply MemoryTiming::access(const microcode::Xtxn& xtxn, Instant at, uint32
                                   ? kRecordsPerScan * parameters_.ref_flag_bytes
                                   : std::max(xtxn.size_bytes, 1U);
   // The buckets first, then the record.
-  MemoryReply reply = xtxn.table == nullptr ? access(kind, xtxn.target, size_bytes, at, requests)
-                                            : visit_buckets(xtxn, kind, at, requests);
-  reply.done_at = reply.done_at + parameters_.hash_latency;
-  reply.part = LatencyPart::kHash;
-  return reply;
+  const MemoryReply reply = xtxn.table == nullptr
+                                ? access(kind, xtxn.target, size_bytes, at, requests)
+                                : visit_buckets(xtxn, kind, at, requests);
+  return {reply.done_at + parameters_.hash_latency, reply.queued, reply.crossbar_held,
+          LatencyPart::kHash};
 }
 
 MemoryReply MemoryTiming::visit_buckets(const microcode::Xtxn& xtxn, RmwKind kind, Instant at,

@@ -267,9 +267,16 @@ microcode::MeteredHead ModelMachine::head(const Place& place) const {
           starting_ ? nullptr : meter_.get(), place};
 }
 
+bool ModelMachine::has_values(const ModelThread& thread) const {
+  if (!elided_) return true;
+  if (!lanes_seen_) return false;
+  const ArrivedPacket& packet = thread.packet;
+  return !thread.has_packet || packets_.bytes(packet.stored).size() >= packet.size_bytes;
+}
+
 OutgoingPacket* ModelMachine::add_outgoing(std::span<const std::byte> payload, bool whole) {
   ModelThread& thread = current();
-  const bool elide = !has_lanes() && !whole && payload.size() > kHeadBytes;
+  const bool elide = !whole && payload.size() > kHeadBytes && !has_values(thread);
   if (payload.size() > parameters_.packet_bytes_max) {
     counters_.sent_too_long += thread.packet.train;
     return nullptr;

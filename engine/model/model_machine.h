@@ -64,10 +64,10 @@ struct ModelMachineCounters {
 /// Both serve every service whole, so both are interleavings that microcode/machine.h allows.
 /// A sent payload is copied into the packet buffer, so the program may change it at once.
 ///
-/// Elided payloads: a packet larger than its stored bytes is added without touching a lane. Until
-/// some payload has been added, the machine touches no lane at all and stores only the first
-/// kHeadBytes bytes of results; times stay the same. One machine may receive packets with and
-/// without payload, but one block may not.
+/// Elided payloads: a packet larger than its stored bytes is added without touching a lane. Its
+/// thread touches no lane at all and stores only the first kHeadBytes bytes of what it sends; times
+/// stay the same. So do all other threads until some payload has been added. One machine may receive
+/// packets with and without payload, but one block may not.
 class ModelMachine {
  public:
   static constexpr bool kSuspends = true;
@@ -106,10 +106,7 @@ class ModelMachine {
   }
 
   [[nodiscard]] PacketStore& packets() { return packets_; }
-  [[nodiscard]] bool elided() const { return elided_; }
   void set_elided() { elided_ = true; }
-  /// Returns whether sums can hold values.
-  [[nodiscard]] bool has_lanes() const { return !elided_ || lanes_seen_; }
   /// Returns the number of threads whose hash deletion has freed memory from which others may still
   /// send: the reply is on its way.
   [[nodiscard]] uint32_t deletes_answered() const { return deletes_answered_; }
@@ -211,6 +208,8 @@ class ModelMachine {
   void begin_xtxn(const microcode::Xtxn& xtxn, const Place& place);
   void end_packet(const Place& place);
   [[nodiscard]] OutgoingPacket* add_outgoing(std::span<const std::byte> payload, bool whole);
+  /// Returns whether the sums that the thread handles can hold values.
+  [[nodiscard]] bool has_values(const ModelThread& thread) const;
 
   /// Returns when `count` instructions that a thread begins at `at` are done.
   [[nodiscard]] Instant run_instructions(ModelThread& thread, Instant at, uint32_t count) {
@@ -492,6 +491,7 @@ class [[nodiscard]] ModelMachine::FinishLoop final : public ModelRequest {
   uint32_t left_count_;
   bool reading_ = false;
   const microcode::ResultLanes result_;
+  const bool has_values_;
   LatencyParts spent_;
 };
 

@@ -91,7 +91,7 @@ Result<std::vector<Point>> points(const FigureOptions& options) {
     for (const System& system : kSystems) {
       add_cell(made, options, fmt::format("{} % straggling, {}", percent, system.name),
                scenario_of(system, percent, iterations), 0, [&system](Point& point) {
-                 point.extra = fmt::format("with a trained model, version 2, rate {}", system.rate);
+                 point.extra = training_name(fmt::format("rate {}", system.rate));
                  point.run = [rate = system.rate](const Scenario& scenario) {
                    return train_small_model(scenario, rate);
                  };

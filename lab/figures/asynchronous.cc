@@ -66,7 +66,7 @@ Result<std::vector<Point>> points(const FigureOptions& options) {
     for (const System& system : kSystems) {
       add_cell(made, options, fmt::format("{}, {}", pattern.name, system.name),
                cluster(system, pattern, iterations), 0, [](Point& point) {
-                 point.extra = "with a trained model, version 2";
+                 point.extra = training_name();
                  point.run = train;
                });
     }

@@ -12,6 +12,11 @@
 
 namespace tributary::lab {
 
+std::string training_name(const std::string& terms) {
+  return fmt::format("with a trained model, version {}{}{}", kTrainingVersion,
+                     terms.empty() ? "" : ", ", terms);
+}
+
 Result<PointOutcome> run_training(const Scenario& scenario, const TrainingConfig& config) {
   VirtualTraining training(config);
   Result<RunResult> result = run_scenario(scenario, &training);

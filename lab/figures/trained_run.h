@@ -13,6 +13,7 @@
 /// Tests:   tests/lab/figures/figures_test.cc
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "base/result.h"
@@ -22,6 +23,13 @@
 #include "lab/training/virtual_training.h"
 
 namespace tributary::lab {
+
+/// Version of the training's arithmetic. Increase it with each change of lab/training that changes
+/// results: model_digest() does not cover it.
+inline constexpr uint32_t kTrainingVersion = 5;
+
+/// Returns Point::extra of a training. @param terms Its inputs beside the scenario.
+[[nodiscard]] std::string training_name(const std::string& terms = "");
 
 /// Runs the scenario with a model that is trained in it.
 [[nodiscard]] Result<PointOutcome> run_training(const Scenario& scenario,

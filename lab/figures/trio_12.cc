@@ -55,7 +55,7 @@ constexpr uint32_t kSettingSeeds = 5;
 bool has_setting(const FigureOptions& options) { return !options.quick; }
 
 void set_training(Point& point, double target) {
-  point.extra = fmt::format("with a trained model, version 4, to {}", target);
+  point.extra = training_name(fmt::format("to {}", target));
   point.run = [target](const Scenario& scenario) {
     return run_training(scenario,
                         {.workers = scenario.workers, .seed = scenario.seed, .target = target});

@@ -3,7 +3,7 @@
 /// The optimiser: Adam with bias correction, over one flat vector.
 ///
 /// Source:  Kingma and Ba, "Adam: A Method for Stochastic Optimization", ICLR 2015, algorithm 1.
-/// Exact:   Same binary, same machine, same gradients: same bits.
+/// Exact:   Equal gradients give equal bits on every machine.
 /// Threads: One object, one thread.
 /// Tests:   tests/lab/training/adam_test.cc
 #pragma once
@@ -30,7 +30,8 @@ class Adam {
 
  private:
   const Config config_;
-  uint64_t steps_ = 0;
+  double decay1_power_ = 1;         ///< decay1 to the power of the steps so far.
+  double decay2_power_ = 1;         ///< The same of decay2.
   std::vector<float> mean_;         ///< Shape [parameter_count].
   std::vector<float> mean_square_;  ///< Shape [parameter_count].
 };

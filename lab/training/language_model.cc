@@ -6,6 +6,7 @@
 
 #include "base/assert.h"
 #include "base/prng.h"
+#include "lab/training/float_functions.h"
 #include "lab/training/matrix_kernel.h"
 
 namespace tributary::lab {
@@ -42,11 +43,10 @@ void sum_columns(const std::vector<float>& matrix, std::span<float> sums) {
 double softmax_loss(std::span<float> logits, uint8_t target) {
   const float largest = *std::max_element(logits.begin(), logits.end());
   const double target_logit = logits[target];
+  for (float& logit : logits) logit -= largest;
+  exp_in_place(logits);  // At most 1 each, so the sum cannot overflow.
   float sum = 0.0F;
-  for (float& logit : logits) {
-    logit = std::exp(logit - largest);  // At most 1, so the sum cannot overflow.
-    sum += logit;
-  }
+  for (const float each : logits) sum += each;
   for (float& logit : logits) logit /= sum;
   return std::log(static_cast<double>(sum)) + largest - target_logit;
 }
@@ -93,7 +93,7 @@ void LanguageModel::compute_logits(const Batch& batch) {
   multiply({input_.data(), shape_.input_count(), 1}, all.data() + layout_.hidden_weights,
            hidden_.data(), size, shape_.hidden, shape_.input_count());
   add_bias(all.subspan(layout_.hidden_bias, shape_.hidden), hidden_);
-  for (float& value : hidden_) value = std::tanh(value);
+  tanh_in_place(hidden_);
 
   logits_.resize(size_t{size} * kByteValues);
   multiply({hidden_.data(), shape_.hidden, 1}, all.data() + layout_.output_weights, logits_.data(),

@@ -9,7 +9,8 @@
 /// Shapes:  All parameters lie in one vector: embedding table [256][embedding], hidden weights
 ///          [context * embedding][hidden], hidden bias [hidden], output weights [hidden][256],
 ///          output bias [256]. Gradients have the same layout.
-/// Exact:   Same binary, same machine, same inputs: same bits. Every worker relies on that.
+/// Exact:   Equal inputs give equal parameters and gradients, to the bit, on every machine. Every
+///          worker relies on that. A loss is a logarithm of the machine's C library.
 /// Tests:   tests/lab/training/language_model_test.cc
 #pragma once
 

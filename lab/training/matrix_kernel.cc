@@ -75,7 +75,7 @@ void multiply_portable(const LeftMatrix& a, const float* b, float* c, uint32_t r
 }
 
 #if defined(__x86_64__)
-[[gnu::target("avx2,fma")]] void multiply_avx2(const LeftMatrix& a, const float* b, float* c,
+[[gnu::target("avx2")]] void multiply_avx2(const LeftMatrix& a, const float* b, float* c,
                                                uint32_t rows, uint32_t columns, uint32_t inner) {
   multiply_blocked<8>(a, b, c, rows, columns, inner);
 }
@@ -85,7 +85,7 @@ using Multiply = void (*)(const LeftMatrix&, const float*, float*, uint32_t, uin
 
 Multiply best_multiply() {
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return multiply_avx2;
+  if (__builtin_cpu_supports("avx2")) return multiply_avx2;
 #endif
   return multiply_portable;
 }

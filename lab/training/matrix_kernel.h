@@ -5,8 +5,8 @@
 /// Model:   Register tiles of 4 x 16 over a packed panel of B. The widest vectors of the processor
 ///          are chosen once at run time.
 /// Shapes:  See multiply(). All matrices are float32 and must not overlap.
-/// Exact:   The order of additions depends on the shape alone, so the same binary gives the same
-///          bits on one machine. Processors with and without fused multiply-add differ.
+/// Exact:   Equal factors give equal bits on every machine: the order of additions depends on the
+///          shape alone, and no multiplication is fused with an addition.
 /// Threads: None; pure functions.
 /// Memory:  16 KB of stack.
 /// Tests:   tests/lab/training/matrix_kernel_test.cc

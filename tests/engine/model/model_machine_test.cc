@@ -146,6 +146,36 @@ TEST_P(ModelMachineTest, ElidedPayloadTakesTheSameTimeAndWritesNothing) {
   EXPECT_EQ(bed_.left[0].stored.size(), kHeadBytes);
 }
 
+TEST_P(ModelMachineTest, ElidedPayloadStaysElidedBesideOthers) {
+  auto* whole = bed_.allocate<int32_t>(Range::kSram, 64);
+  auto* elided = bed_.allocate<int32_t>(Range::kSram, 64);
+  const auto add_and_send = [](int32_t* lanes) -> std::vector<Step> {
+    return {{.kind = Kind::kAdd, .count = 64, .target = lanes},
+            {.kind = Kind::kFinish, .count = 64, .target = lanes},
+            {.kind = Kind::kSend, .count = 256, .target = lanes}};
+  };
+  bed_.scripts.steps[1] = add_and_send(whole);
+  bed_.scripts.steps[2] = add_and_send(elided);
+  elided[5] = 77;
+  for (const uint8_t script : std::vector<uint8_t>{1, 2, 1}) {
+    const auto packet = gradients_packet(script, 64);
+    const size_t stored_bytes = script == 1 ? packet.size() : 4;
+    bed_.pfe().arrive(std::span(packet).first(stored_bytes), static_cast<uint32_t>(packet.size()),
+                      Endpoint::ipv4(1, 1));
+    bed_.run();
+    std::fill_n(whole, 64, 0);  // It holds the bytes of a result.
+  }
+  EXPECT_EQ(elided[5], 77);
+  ASSERT_EQ(bed_.left.size(), 3U);
+  EXPECT_EQ(bed_.left[1].stored.size(), kHeadBytes);
+  for (const size_t sent : {0U, 2U}) {
+    ASSERT_EQ(bed_.left[sent].stored.size(), 256U);
+    for (uint32_t i = 0; i < 64; i++) {
+      ASSERT_EQ(load_be<uint32_t>(&bed_.left[sent].stored[i * 4]), i + 1);
+    }
+  }
+}
+
 TEST_P(ModelMachineTest, ResultLoopWritesChunksOf256Bytes) {
   auto* lanes = bed_.allocate<int32_t>(Range::kSram, 128);
   std::iota(lanes, lanes + 128, 1);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: small whole numbers, whose products and sums are exact in float32, so every comparison
-// tests equality with the simplest triple loop.
+// Method: values by hand; then random factors, whose product has the bits of the simplest triple
+// loop.
 #include "lab/training/matrix_kernel.h"
 
 #include <gtest/gtest.h>
@@ -12,9 +12,10 @@
 namespace tributary::lab {
 namespace {
 
-std::vector<float> random_whole_numbers(size_t count, Prng& prng) {
+/// Returns values from -1 to 1. Their products and sums are rounded.
+std::vector<float> random_values(size_t count, Prng& prng) {
   std::vector<float> values(count);
-  for (float& value : values) value = static_cast<float>(prng.below(17)) - 8.0F;
+  for (float& value : values) value = static_cast<float>(2.0 * prng.unit() - 1.0);
   return values;
 }
 
@@ -53,7 +54,7 @@ TEST(MatrixKernel, EmptySumGivesZeros) {
 TEST(MatrixKernel, TransposeSwapsIndices) {
   const uint32_t rows = 19, columns = 33;  // Neither is a multiple of the square.
   Prng prng(1);
-  const auto from = random_whole_numbers(rows * columns, prng);
+  const auto from = random_values(rows * columns, prng);
   std::vector<float> to(from.size());
   transpose(from.data(), rows, columns, to.data());
   for (uint32_t i = 0; i < rows; i++) {
@@ -69,8 +70,8 @@ TEST(MatrixKernel, RandomShapesMatchTheTripleLoop) {
     const uint32_t rows = 4 * (1 + prng.below(8));
     const uint32_t columns = 16 * (1 + prng.below(4));
     const uint32_t inner = prng.below(600);  // Up to three panels of B.
-    const auto left = random_whole_numbers(size_t{rows} * inner, prng);
-    const auto b = random_whole_numbers(size_t{inner} * columns, prng);
+    const auto left = random_values(size_t{rows} * inner, prng);
+    const auto b = random_values(size_t{inner} * columns, prng);
     const bool transposed = prng.chance(0.5);
     const LeftMatrix a{left.data(), transposed ? 1 : inner, transposed ? rows : 1};
     std::vector<float> c(size_t{rows} * columns, 99.0F);
