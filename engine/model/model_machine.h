@@ -66,8 +66,8 @@ struct ModelMachineCounters {
 ///
 /// Elided payloads: a packet larger than its stored bytes is added without touching a lane. Its
 /// thread touches no lane at all and stores only the first kHeadBytes bytes of what it sends; times
-/// stay the same. So do all other threads until some payload has been added. One machine may receive
-/// packets with and without payload, but one block may not.
+/// stay the same. So do all other threads until some payload has been added. One machine may
+/// receive packets with and without payload, but one block may not.
 class ModelMachine {
  public:
   static constexpr bool kSuspends = true;

@@ -35,8 +35,8 @@ inline float exponential(float x) {
   sum = sum * r + 1.0F / 2;
   sum = sum * r + 1.0F;
   sum = sum * r + 1.0F;
-  return sum * std::bit_cast<float>((std::bit_cast<uint32_t>(rounded) + kExponentBias)
-                                    << kMantissaBits);
+  return sum *
+         std::bit_cast<float>((std::bit_cast<uint32_t>(rounded) + kExponentBias) << kMantissaBits);
 }
 
 }  // namespace

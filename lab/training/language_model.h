@@ -9,8 +9,7 @@
 /// Shapes:  All parameters lie in one vector: embedding table [256][embedding], hidden weights
 ///          [context * embedding][hidden], hidden bias [hidden], output weights [hidden][256],
 ///          output bias [256]. Gradients have the same layout.
-/// Exact:   Equal inputs give equal parameters and gradients, to the bit, on every machine. Every
-///          worker relies on that. A loss is a logarithm of the machine's C library.
+/// Exact:   Equal inputs give equal gradients on every machine, to the bit. Workers rely on it.
 /// Tests:   tests/lab/training/language_model_test.cc
 #pragma once
 
@@ -48,7 +47,8 @@ class LanguageModel {
   /// Draws the parameters uniformly from `seed`, so all workers start with the same bits.
   LanguageModel(const LanguageModelShape& shape, uint64_t seed);
 
-  /// Returns the mean loss over the batch. Fills `gradients`, shape [parameter_count()].
+  /// Returns the mean loss over the batch, which uses the C library's logarithm. Fills
+  /// `gradients`, shape [parameter_count()].
   double forward_backward(const Batch& batch, std::span<float> gradients);
 
   /// Returns the mean loss over the batch, without derivatives.

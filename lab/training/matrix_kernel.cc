@@ -76,7 +76,7 @@ void multiply_portable(const LeftMatrix& a, const float* b, float* c, uint32_t r
 
 #if defined(__x86_64__)
 [[gnu::target("avx2")]] void multiply_avx2(const LeftMatrix& a, const float* b, float* c,
-                                               uint32_t rows, uint32_t columns, uint32_t inner) {
+                                           uint32_t rows, uint32_t columns, uint32_t inner) {
   multiply_blocked<8>(a, b, c, rows, columns, inner);
 }
 #endif

@@ -29,9 +29,7 @@ std::vector<float> grid(float limit) {
   return values;
 }
 
-uint64_t hash_of(std::span<const float> values) {
-  return net::hash_bytes(std::as_bytes(values));
-}
+uint64_t hash_of(std::span<const float> values) { return net::hash_bytes(std::as_bytes(values)); }
 
 TEST(FloatFunctions, ExpHasItsLimits) {
   std::vector<float> values{0.0F, -0.0F, 1.0F, -kInfinity, kInfinity, kNotANumber};
