@@ -55,7 +55,8 @@ trib::Frame frame_of(Prng& prng, const Shape& shape) {
     wire::MutableView<UdpHeader> udp(transport);
     udp.set<UdpHeader::Length>(shape.end() - shape.transport_at());
     udp.set<UdpHeader::Checksum>(0);
-    udp.set<UdpHeader::Checksum>(~sum_of(frame, shape) & 0xffff);
+    const uint32_t checksum = ~sum_of(frame, shape) & 0xffff;
+    udp.set<UdpHeader::Checksum>(checksum == 0 ? 0xffff : checksum);  // 0: none (RFC 768).
   } else if (shape.protocol == wire::kIpProtocolTcp) {
     wire::MutableView<TcpHeader> tcp(transport);
     tcp.set<TcpHeader::HeaderWords>(5);
