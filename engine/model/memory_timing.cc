@@ -99,6 +99,7 @@ MemoryReply MemoryTiming::access(RmwKind kind, const void* target, uint32_t size
   uint64_t begin = value - value % kRequestBytesMin;
   const uint64_t end =
       (value + size_bytes + kRequestBytesMin - 1) / kRequestBytesMin * kRequestBytesMin;
+  // Times the piece from `begin` to `piece_end`. Most requests are one piece.
   const auto piece = [&](uint64_t piece_end) {
     const Address address(begin);
     return access_line(kind, address, bank_of(address), static_cast<uint32_t>(piece_end - begin),

@@ -65,9 +65,9 @@ struct ModelMachineCounters {
 /// A sent payload is copied into the packet buffer, so the program may change it at once.
 ///
 /// Elided payloads: a packet larger than its stored bytes is added without touching a lane. Its
-/// thread touches no lane at all and stores only the first kHeadBytes bytes of what it sends; times
-/// stay the same. So do all other threads until some payload has been added. One machine may
-/// receive packets with and without payload, but one block may not.
+/// thread touches no lane and stores only the first kHeadBytes bytes of each payload that it sends.
+/// Until some payload has been added, this holds for all other threads, too. Times stay the same.
+/// One machine may receive packets with and without payload, but one block may not.
 class ModelMachine {
  public:
   static constexpr bool kSuspends = true;

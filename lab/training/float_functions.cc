@@ -7,13 +7,13 @@
 namespace tributary::lab {
 namespace {
 
-/// Returns `value`, or the nearer limit outside both. Keeps what is not a number.
+/// Limits `value` to `least` … `most`. A NaN stays a NaN.
 inline float within(float value, float least, float most) {
   const float raised = value < least ? least : value;
   return raised > most ? most : raised;
 }
 
-/// @pre x is in -87 … 88, or not a number.
+/// Returns e^x. @pre x is in -87 … 88, or a NaN.
 inline float exponential(float x) {
   constexpr float kPerLn2 = 1.44269504F;
   // ln 2 as a sum: multiplied by n, the first part is exact.

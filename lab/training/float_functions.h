@@ -6,7 +6,7 @@
 ///          the first of the Taylor series are exact to 6e-9. tanh x = 1 - 2 / (e^2x + 1).
 /// Exact:   Equal values give equal bits on every machine and compiler. A C library's functions do
 ///          not: they differ between its versions.
-/// Errors:  None. Infinities have their limits, and what is not a number stays so.
+/// Errors:  None. An infinity counts as the largest value of its sign; a NaN stays a NaN.
 /// Threads: None; pure functions.
 /// Tests:   tests/lab/training/float_functions_test.cc
 #pragma once

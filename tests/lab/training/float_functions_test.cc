@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <span>
 #include <vector>
@@ -19,7 +20,7 @@ namespace {
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNotANumber = std::numeric_limits<float>::quiet_NaN();
 
-/// Returns values from -limit to limit. Not a multiple of a vector, so that some are left over.
+/// Returns values from -limit to limit. Their number is odd, so that vectors leave some over.
 std::vector<float> grid(float limit) {
   constexpr uint32_t kCount = 100'003;
   std::vector<float> values(kCount);
